@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any
 
 from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import MethodNotAllowed
@@ -81,5 +80,5 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
         return serialization.build_response(serialize(route, result), route.status)
 
 
-def serialize(route: Route, result: Any) -> Any:
+def serialize(route: Route, result: object) -> object:
     return result if route.response is None else route.response.dump(result, many=route.many)

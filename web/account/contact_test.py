@@ -1,11 +1,12 @@
 """Test messages, which show whether a contact can be reached (under /api/tocsin/)."""
 
 from datetime import timedelta
-from typing import Any
 
+import peewee
 from marshmallow import fields
 
-from models.domain.enums import DELIVERABLE, MessageStatus
+from models.domain.channels import CHANNELS
+from models.domain.enums import MessageStatus
 from models.lifecycle.test_messages import create_test_message
 from models.store.base import store
 from models.tables.accounts import get_display_name
@@ -57,7 +58,7 @@ TEST_MESSAGE = TestMessageSchema()
 def start(**ids: str) -> dict[str, str]:
     """Send a test message to a contact. A GET of the same path returns the outcome."""
     contact = CONTACTS.find_row(**ids)[1]
-    if contact.contact_type not in DELIVERABLE:
+    if contact.contact_type not in CHANNELS:
         reject("contact", "Nothing can be sent to contacts of this type yet.")
     with store().write_transaction():
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
@@ -68,7 +69,7 @@ def start(**ids: str) -> dict[str, str]:
     return {"message": "Tocsin is sending a test message.", "message_id": message.message_id}
 
 
-def index(**ids: str) -> list[dict[str, Any]]:
+def index(**ids: str) -> list[dict[str, object]]:
     """List the last test messages to a contact, newest first, with their delivery attempts."""
     contact = CONTACTS.find_row(**ids)[1]
     messages = list(_select_messages(contact).order_by(Message.id.desc()).limit(MAX_SHOWN))
@@ -78,11 +79,11 @@ def index(**ids: str) -> list[dict[str, Any]]:
     return [_show(message, attempts.get(message.id, [])) for message in messages]
 
 
-def _select_messages(contact: ContactMethod) -> Any:
+def _select_messages(contact: ContactMethod) -> "peewee.ModelSelect[Message]":
     return Message.select().where(Message.contact == contact, Message.reason.is_null(False))
 
 
-def _show(message: Message, attempts: list[Attempt]) -> dict[str, Any]:
+def _show(message: Message, attempts: list[Attempt]) -> dict[str, object]:
     return {
         "message_id": message.message_id,
         "reason": message.reason,

@@ -1,6 +1,6 @@
 """Custom roles of an account and of its members: contract section 3.1."""
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import peewee
 from marshmallow import fields, validate
@@ -37,7 +37,7 @@ class UserRoleSchema(Schema):
     )
 
 
-class CustomRoles(Resource):
+class CustomRoles(Resource[CustomRole, Account]):
     """Permissions of plain members in all teams of the account. The names of roles are unique."""
 
     model = CustomRole
@@ -52,13 +52,13 @@ class CustomRoles(Resource):
     def get_parent(self, **ids: str) -> Account:
         return access.access_account(viewer())
 
-    def insert(self, parent: Account, values: dict[str, Any]) -> CustomRole:
+    def insert(self, parent: Account, values: dict[str, object]) -> CustomRole:
         try:
             return super().insert(parent, values)
         except peewee.IntegrityError:
             _refuse_name()
 
-    def change(self, row: CustomRole, values: dict[str, Any]) -> None:
+    def change(self, row: CustomRole, values: dict[str, object]) -> None:
         try:
             super().change(row, values)
         except peewee.IntegrityError:

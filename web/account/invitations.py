@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from models.domain.enums import AccountRole, ContactType, TeamRole
+from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.enums import AccountRole, TeamRole
 from models.lifecycle import provisioning
 from models.lifecycle.invitations import create_invitation, find_last_invitation
 from models.store.base import store
@@ -49,7 +50,7 @@ def invite() -> TeamMember:
     values = serialization.read_body()
     with config_transaction():
         invited = _invite(lock_row(account), _find_team(account, values["team"]), values["user_detail"])
-    queue.enqueue_delivery(ContactType.EMAIL)
+    queue.enqueue_delivery(ACCOUNT_CHANNEL)
     return invited
 
 
@@ -60,7 +61,7 @@ def invite_many() -> list[TeamMember]:
     with config_transaction():
         account, team = lock_row(account), _find_team(account, values["team"])
         invited = [_invite(account, team, person) for person in values["email_accounts"]]
-    queue.enqueue_delivery(ContactType.EMAIL)
+    queue.enqueue_delivery(ACCOUNT_CHANNEL)
     return invited
 
 
@@ -76,7 +77,7 @@ def resend(username: str) -> dict[str, str]:
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="An invitation was sent to this person a moment ago.")
         message = create_invitation(user, get_display_name(viewer().user), now())
-    queue.enqueue_delivery(ContactType.EMAIL)
+    queue.enqueue_delivery(ACCOUNT_CHANNEL)
     return {"message": "Tocsin is sending the invitation.", "message_id": message.message_id}
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import peewee
+
 from models.domain.effects import Actor
 from models.domain.enums import AccountRole, ActorKind, TeamRole
 from models.lifecycle import offboarding, provisioning
@@ -9,6 +11,7 @@ from models.tables.accounts import Account, User, get_display_name
 from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
+from pipeline.rules.action_table import names_user
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import Forbidden, NotFound, reject
@@ -49,7 +52,7 @@ class RemoveMemberSchema(Schema):
     username = Text(required=True)
 
 
-class Members(Resource):
+class Members(Resource[User, Account]):
     """The members of an account. Members may change themselves; others need the permission and the rank."""
 
     model = User
@@ -63,7 +66,7 @@ class Members(Resource):
     def get_parent(self, **ids: str) -> Account:
         return viewer().account
 
-    def select_rows(self, parent: Account) -> Any:
+    def select_rows(self, parent: Account) -> "peewee.ModelSelect[User]":
         return User.select().where(User.account == parent, User.removed_at.is_null())
 
     def find_row(self, **ids: str) -> tuple[Account, User]:
@@ -72,7 +75,8 @@ class Members(Resource):
             access.access_account(viewer())
         return viewer().account, user
 
-    def check_values(self, values: dict[str, Any], parent: Account, row: User) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Account, row: User | None) -> dict[str, object]:
+        assert row is not None, "members are invited, not created"
         if row.removed_at is not None:
             raise NotFound
         access.require_rank(viewer(), row.role)
@@ -136,7 +140,7 @@ def remove_member() -> None:
     with config_transaction():
         # Workers must finish their batches first. Later batches see the account without this member.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
-        offboarding.remove(_check_removable(lock_row(user)), actor, now())
+        offboarding.remove(_check_removable(lock_row(user)), actor, now(), names_user)
     queue.enqueue_timers()
 
 

@@ -3,23 +3,25 @@
 Members edit their own; owners and admins edit those of all members.
 """
 
-from typing import Any
+from typing import Any, TypedDict, cast
 
+import peewee
 from flask import request
-from marshmallow import fields
+from marshmallow import fields, validate
 
-from models.domain.enums import ContactType, Urgency
+from models.domain.channels import CHANNELS, CONTACT_TYPES, AddressForm
+from models.domain.enums import Urgency
 from models.lifecycle import provisioning
 from models.tables.accounts import User
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 from web.http import access
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import (
     MINUTES_LIMIT,
     Choice,
     Date,
-    Email,
     InputMoment,
     Moment,
     Number,
@@ -34,12 +36,20 @@ from web.http.resource import Resource
 from web.teams.teams import get_account_member
 
 
+class ContactValues(TypedDict):
+    """What the schema of contacts reads from a request."""
+
+    name: str
+    contact_type: int
+    value: str
+
+
 class ContactSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
     creation_date = Date(dump_only=True)
-    contact_type = Choice(ContactType, required=True)
-    value = Email(required=True, limit=254)
+    contact_type = Number(required=True, validate=validate.OneOf(CONTACT_TYPES))
+    value = Text(required=True, limit=320)
 
 
 class NotificationRuleSchema(Schema):
@@ -62,7 +72,7 @@ class ForwardingRuleSchema(Schema):
     user = Username(dump_only=True)
 
 
-class UserResource(Resource):
+class UserResource(Resource[Row, User]):
     """Base of the resources that belong to a person."""
 
     def get_parent(self, **ids: str) -> User:
@@ -73,7 +83,7 @@ class UserResource(Resource):
         return user
 
 
-class Contacts(UserResource):
+class Contacts(UserResource[ContactMethod]):
     """The contact methods of a person. With the first e-mail contact, its notification rules are created."""
 
     model = ContactMethod
@@ -83,16 +93,31 @@ class Contacts(UserResource):
     id_arg = "contact_id"
     permissions = ReadWrite(OWN, OWN)
 
-    def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
-        if values.get("contact_type", ContactType.EMAIL) != ContactType.EMAIL:
-            reject("contact_type", "Only e-mail contacts can be created through the interface.")
+    def check_values(
+        self, values: dict[str, object], parent: User, row: ContactMethod | None
+    ) -> dict[str, object]:
+        stored = {"contact_type": row.contact_type, "value": row.value} if row is not None else {}
+        contact = cast(ContactValues, {**stored, **values})
+        channel = CHANNELS.get(contact["contact_type"])
+        if channel is None:
+            titles = ", ".join(spec.title for spec in CHANNELS.values())
+            reject("contact_type", f"Only {titles} contacts can be created through the interface.")
+        if {"contact_type", "value"} & values.keys():
+            _check_address(channel.address, contact["value"])
         return values
 
-    def insert(self, parent: User, values: dict[str, Any]) -> ContactMethod:
-        return provisioning.create_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
+    def insert(self, parent: User, values: dict[str, object]) -> ContactMethod:
+        return provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
 
 
-class NotificationRules(UserResource):
+def _check_address(form: AddressForm, address: str) -> None:
+    if len(address) > form.limit:
+        reject("value", f"Longer than maximum length {form.limit}.")
+    if not form.pattern.fullmatch(address):
+        reject("value", f"Not {form.words}.")
+
+
+class NotificationRules(UserResource[NotificationRule]):
     """The contacts through which a person is notified, and the delays."""
 
     model = NotificationRule
@@ -102,11 +127,13 @@ class NotificationRules(UserResource):
     id_arg = "notification_rule_id"
     permissions = ReadWrite(OWN, OWN)
 
-    def select_rows(self, parent: User) -> Any:
+    def select_rows(self, parent: User) -> "peewee.ModelSelect[NotificationRule]":
         rules = NotificationRule.select(NotificationRule, ContactMethod).join(ContactMethod)
         return rules.where(NotificationRule.user == parent)
 
-    def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: User, row: NotificationRule | None
+    ) -> dict[str, object]:
         if "contact" in values:
             values["contact"] = _find_contact(parent, values["contact"])
         if row is None:
@@ -125,7 +152,7 @@ def _find_contact(user: User, contact_id: str) -> ContactMethod:
     return contact
 
 
-class ForwardingRules(UserResource):
+class ForwardingRules(UserResource[ForwardingRule]):
     """The persons who are notified instead of this person for some time (contract 4.4)."""
 
     model = ForwardingRule
@@ -135,7 +162,7 @@ class ForwardingRules(UserResource):
     id_arg = "forwarding_rule_id"
     permissions = ReadWrite(OWN, OWN)
 
-    def select_rows(self, parent: User) -> Any:
+    def select_rows(self, parent: User) -> "peewee.ModelSelect[ForwardingRule]":
         to, by = User.alias(), User.alias()
         rules = (
             ForwardingRule.select(ForwardingRule, to, by)
@@ -146,7 +173,7 @@ class ForwardingRules(UserResource):
 
     def check_values(
         self, values: dict[str, Any], parent: User, row: ForwardingRule | None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         if "to_user" in values:
             values["to_user"] = get_account_member(viewer().account, values["to_user"], "to_user")
             if values["to_user"] == parent:
@@ -156,7 +183,7 @@ class ForwardingRules(UserResource):
             reject("to_date", "Must be later than from_date.")
         return values
 
-    def insert(self, parent: User, values: dict[str, Any]) -> ForwardingRule:
+    def insert(self, parent: User, values: dict[str, object]) -> ForwardingRule:
         return super().insert(parent, {"created_by": viewer().user, **values})
 
 

@@ -1,7 +1,5 @@
 """The profile of the viewer in one answer: contract section 3.2."""
 
-from typing import Any
-
 from marshmallow import fields
 
 from models.domain.enums import AccountRole
@@ -51,7 +49,7 @@ class ProfileSchema(Schema):
 PROFILE = ProfileSchema()
 
 
-def show() -> dict[str, Any]:
+def show() -> dict[str, object]:
     """Retrieve your profile: contacts and rules, permissions in all teams, and your teams."""
     user = viewer().user
     return {

@@ -10,19 +10,20 @@ the viewer's account for which the viewer has no permission. The required permis
     find_incidents(viewer, references)    the same for the incidents that a body names
     access_user(viewer, username)         the viewer, or any member for an admin
     access_account(viewer)                for objects of the account that belong to no team
-    require(viewer, team_row)             for a row whose team is known
+    require_permission(viewer, team_row)             for a row whose team is known
     require_rank(viewer, role)            the viewer's role in the account is not lower than this role
     select_permitted_teams(viewer)        a query of team rows, for lists
 """
 
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import TypeVar
 
 import peewee
 
 from models.domain.enums import TeamRole
 from models.domain.shortid import ALPHABET
+from models.store.base import Table
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
@@ -31,6 +32,10 @@ from web.http.auth import Viewer
 from web.http.errors import Forbidden, NotFound
 from web.http.fields import MAX_INTEGER, UUID
 from web.http.permissions import OWN, Grants, is_allowed
+
+# A query of rows has the type "peewee.ModelSelect[Row]". It is in quotes, because only the type checker knows
+# that ModelSelect has a parameter.
+Row = TypeVar("Row", bound=Table)
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
 _NUMBER = re.compile("[0-9]{1,12}")
@@ -48,7 +53,7 @@ def is_username(text: str) -> bool:
     return _USERNAME.fullmatch(text) is not None
 
 
-def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
+def find(query: "peewee.ModelSelect[Row]", field: peewee.CharField, unique_id: str) -> Row:
     """Return the row of this query with this id, or raise NotFound.
 
     A UUID may have capital letters; a short id is case-sensitive.
@@ -57,7 +62,7 @@ def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
     known = unique_id if is_short else unique_id.lower()
     if not (_SHORT.fullmatch(known) if is_short else is_uuid(known)):
         raise NotFound
-    row = query.where(field == known).first()
+    row: Row | None = query.where(field == known).first()
     if row is None:
         raise NotFound
     return row
@@ -73,11 +78,11 @@ def access_account(viewer: Viewer, permission: str | None = None) -> Account:
 def access_team(viewer: Viewer, team_id: str) -> Team:
     teams = Team.select(Team, User).join(User, on=Team.owner).where(Team.account == viewer.account)
     team: Team = find(teams, Team.unique_id, team_id)
-    require(viewer, team.id)
+    require_permission(viewer, team.id)
     return team
 
 
-def require(viewer: Viewer, team_row: int, permission: str | None = None) -> None:
+def require_permission(viewer: Viewer, team_row: int, permission: str | None = None) -> None:
     """Raise Forbidden if the viewer does not have the permission in this team."""
     if not is_allowed(_load_grants(viewer, team_row), permission or viewer.permission):
         raise Forbidden
@@ -106,7 +111,7 @@ def _load_grants(viewer: Viewer, team_row: int) -> Grants:
     return Grants(viewer.role, viewer.role_permissions, TeamRole(role) if role else None, team_permissions)
 
 
-def select_permitted_teams(viewer: Viewer, permission: str | None = None) -> Any:
+def select_permitted_teams(viewer: Viewer, permission: str | None = None) -> peewee.ModelSelect:
     """Return a query of the row numbers of the teams in which the viewer has the permission."""
     permission = permission or viewer.permission
     teams = Team.select(Team.id).where(Team.account == viewer.account)
@@ -119,7 +124,7 @@ def select_permitted_teams(viewer: Viewer, permission: str | None = None) -> Any
     return teams.where(Team.id.in_(own) | open_to_all)
 
 
-def select_own_teams(viewer: Viewer) -> Any:
+def select_own_teams(viewer: Viewer) -> peewee.ModelSelect:
     """Return a query of the row numbers of the viewer's teams."""
     return TeamMember.select(TeamMember.team).where(TeamMember.user == viewer.user)
 
@@ -154,7 +159,7 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
         row = None
     if row is None:
         raise NotFound
-    require(viewer, row.team_id)
+    require_permission(viewer, row.team_id)
     incident: Incident = row
     return incident
 

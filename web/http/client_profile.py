@@ -5,9 +5,10 @@ profiles differ in four answers. No other module reads the scheme.
 """
 
 from enum import Enum
-from typing import Any
 
 from flask import has_request_context, request
+
+from models.tables.teams import Team
 
 
 class Profile(Enum):
@@ -47,7 +48,7 @@ def current() -> Profile:
     return get_profile(request.headers.get("Authorization", ""))
 
 
-def get_team_label(team: Any) -> int | str:
+def get_team_label(team: Team) -> int | str:
     """Return the team as tags and priorities name it: by its number, or by its id in a GET of a client."""
     is_read = has_request_context() and request.method == "GET"
     return str(team.unique_id) if is_read and current() is Profile.CLIENT else int(team.id)

@@ -4,22 +4,20 @@ The published clients send a body with every GET. If a part of a request was not
 connection without a message. The client's next request on this connection would then get no answer.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 # After a larger body that no view reads, the client must connect again.
 MAX_BYTES = 1024 * 1024
-
-WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class DrainBody:
     """WSGI middleware that reads the rest of the request body."""
 
-    def __init__(self, application: WsgiApp) -> None:
+    def __init__(self, application: WSGIApplication) -> None:
         self._application = application
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         body = environ["wsgi.input"]
         answer = self._application(environ, start_response)
         if _should_drain(environ):
@@ -27,7 +25,7 @@ class DrainBody:
         return answer
 
 
-def _should_drain(environ: dict[str, Any]) -> bool:
+def _should_drain(environ: WSGIEnvironment) -> bool:
     length = environ.get("CONTENT_LENGTH") or ""
     if length.isascii() and length.isdecimal():
         return 0 < int(length) <= MAX_BYTES

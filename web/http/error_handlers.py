@@ -2,7 +2,6 @@
 
 import logging
 import traceback
-from typing import Any
 
 import peewee
 from flask import Flask, Response, request
@@ -24,7 +23,7 @@ DETAILS = {
 
 
 def answer_error(error: ApiError) -> Response:
-    body: dict[str, Any] = {"detail": error.detail}
+    body: dict[str, object] = {"detail": error.detail}
     if error.fields and _shows_fields():
         body["errors"] = dict(error.fields)
     response = serialization.build_response(body, error.status)

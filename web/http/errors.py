@@ -6,7 +6,7 @@ a second member `errors` for the scheme Token, under /api/tocsin/, and after `Pr
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from marshmallow.exceptions import SCHEMA
 
@@ -71,7 +71,7 @@ def reject(field: str, reason: str) -> NoReturn:
     raise BadRequest({field: [reason]})
 
 
-def flatten(messages: Any, name: str = "") -> dict[str, list[str]]:
+def flatten(messages: object, name: str = "") -> dict[str, list[str]]:
     """Convert marshmallow's nested messages to {dotted field: [text]}."""
     found: dict[str, list[str]] = {}
     for field, texts in _list_messages(messages, name):
@@ -79,7 +79,7 @@ def flatten(messages: Any, name: str = "") -> dict[str, list[str]]:
     return found
 
 
-def _list_messages(messages: Any, name: str) -> Iterator[tuple[str, list[str]]]:
+def _list_messages(messages: object, name: str) -> Iterator[tuple[str, list[str]]]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             # Errors of an object as a whole get the name of the object.

@@ -6,8 +6,8 @@ No field has a default: a create uses the table's default for a missing field, a
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 from zoneinfo import available_timezones
@@ -15,12 +15,12 @@ from zoneinfo import available_timezones
 import marshmallow
 from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 
+from models.domain.channels import EMAIL_ADDRESS
 from pipeline.rules.conditions import BadRule, compile_rule
 from schedules.oncall.shifts import EARLIEST, LATEST
 from web.http import client_profile
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+@[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 # The largest number that an integer column of both stores can hold.
@@ -29,6 +29,9 @@ MAX_INTEGER = 2**31 - 1
 MINUTES_LIMIT = 365 * 24 * 60
 SECONDS_LIMIT = 10 * 365 * 24 * 3600
 LONG_TEXT = 16 * 1024
+
+# The object of a request in which a field's value stands. marshmallow passes it to the methods of the field.
+RawData = Mapping[str, object] | None
 
 
 class Schema(marshmallow.Schema):
@@ -48,12 +51,14 @@ class Text(fields.String):
             options.setdefault("validate", validate.Length(min=min_length, max=limit))
         super().__init__(**options)
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         if value is None and not self.required and not self.allow_none:
             value = ""
         return super().deserialize(value, attr, data, **kwargs)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
         text = text.replace("\x00", "")
         return text.strip() if self.required else text
@@ -62,7 +67,7 @@ class Text(fields.String):
 class TextOrNumber(Text):
     """Text that is kept as sent; a number becomes its digits."""
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         return super()._deserialize(value, attr, data, **kwargs)
@@ -77,7 +82,7 @@ class RuleJson(Text):
     def __init__(self, **options: Any) -> None:
         super().__init__(validate=None, **options)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
             compile_rule(text)
@@ -87,13 +92,13 @@ class RuleJson(Text):
 
 
 class Email(Text):
-    """A plausible e-mail address on one line; "localhost" and other short domains are allowed."""
+    """A plausible e-mail address on one line."""
 
     default_error_messages = {"email": "Not an e-mail address."}
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
-        if not _EMAIL.fullmatch(text):
+        if not EMAIL_ADDRESS.pattern.fullmatch(text):
             raise self.make_error("email")
         return text
 
@@ -107,7 +112,7 @@ class Number(fields.Integer):
         options.setdefault("validate", validate.Range(min=min_value, max=max_value))
         super().__init__(**options)
 
-    def _validated(self, value: Any) -> int:
+    def _validated(self, value: object) -> int:
         if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
             return int(value)
         if isinstance(value, float) and value.is_integer():
@@ -118,13 +123,13 @@ class Number(fields.Integer):
 
 
 class Choice(Number):
-    """One of the numbers of an enumeration."""
+    """One of the numbers of an enumeration or a table."""
 
-    def __init__(self, members: type[IntEnum], **options: Any) -> None:
+    def __init__(self, members: Iterable[int], **options: Any) -> None:
         super().__init__(validate=validate.OneOf([int(member) for member in members]), **options)
 
 
-def _blank_to_none(value: Any) -> Any:
+def _blank_to_none(value: object) -> object:
     """Return None for blank text: an absent reference or number."""
     return None if isinstance(value, str) and not value.strip() else value
 
@@ -135,7 +140,9 @@ class OptionalNumber(Number):
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
 
@@ -148,11 +155,13 @@ class Moment(fields.Field[datetime]):
 
     default_error_messages = {"invalid": "Not a date and time."}
 
-    def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+    def _serialize(
+        self, value: datetime | str | None, attr: str | None, obj: object, **kwargs: object
+    ) -> str | None:
         # A JSON column already contains the text.
         return value if value is None or isinstance(value, str) else format_moment(value)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> datetime:
         if not isinstance(value, str):
             raise self.make_error("invalid")
         try:
@@ -164,7 +173,9 @@ class Moment(fields.Field[datetime]):
 class InputMoment(Moment):
     """A datetime from a request. Answers show a fraction only if the request had one (contract 1.4)."""
 
-    def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+    def _serialize(
+        self, value: datetime | str | None, attr: str | None, obj: object, **kwargs: object
+    ) -> str | None:
         if not isinstance(value, datetime) or value.microsecond:
             return super()._serialize(value, attr, obj, **kwargs)
         return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -176,7 +187,9 @@ class OptionalMoment(InputMoment):
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
 
@@ -189,7 +202,7 @@ class QueryMoment(OptionalMoment):
 
     default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> datetime:
         text = _BLANK_OFFSET.sub(r"\1+\2", value) if isinstance(value, str) else value
         found = super()._deserialize(text, attr, data, **kwargs)
         if not EARLIEST <= found < LATEST:
@@ -207,7 +220,7 @@ class TimeZone(Text):
 
     default_error_messages = {"unknown": "Not the name of a time zone."}
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip() or "UTC"
         if name not in _load_time_zones():
             raise self.make_error("unknown")
@@ -217,7 +230,9 @@ class TimeZone(Text):
 class Date(fields.Field[datetime]):
     """A date without a time; the contract shows some creation dates in this form."""
 
-    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+    def _serialize(
+        self, value: datetime | None, attr: str | None, obj: object, **kwargs: object
+    ) -> str | None:
         return None if value is None else value.date().isoformat()
 
 
@@ -248,19 +263,21 @@ class Reference(fields.Field[Any]):
         self.blank = blank
         self.absent = absent
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         value = _blank_to_none(value)
         if value is None and not self.blank:
             raise self.make_error("blank")
         return super().deserialize(value, attr, data, **kwargs)
 
-    def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+    def _serialize(self, value: object, attr: str | None, obj: object, **kwargs: object) -> str | None:
         if value is None:
             return self.absent
         # A JSON column already contains the id.
         return value if isinstance(value, str) else getattr(value, self.key)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         if isinstance(value, dict):
             value = value.get(self.key)
         if not isinstance(value, str) or len(value) > 64 or "\x00" in value:
@@ -285,10 +302,12 @@ class Uuid(fields.Field[str]):
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         if not isinstance(value, str) or not UUID.fullmatch(value.strip().lower()):
             raise self.make_error("invalid")
         return value.strip().lower()
@@ -306,7 +325,9 @@ class List(fields.List):
         super().__init__(*args, **options)
         self.max_items = max_items
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         if value is not missing and value in (None, ""):
             value = []
         if isinstance(value, list) and len(value) > self.max_items:
@@ -320,24 +341,26 @@ class Nested(fields.Nested):
     "" means null.
     """
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
-    def _load(self, value: Any, partial: Any = None) -> Any:
+    def _load(self, value: object, partial: object = None) -> object:
         return super()._load(value, partial=False)
 
 
 class TeamLabel(fields.Field[Any]):
     """The team of a tag or priority: a number or an id, see client_profile.get_team_label."""
 
-    def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> int | str:
+    def _serialize(self, value: Any, attr: str | None, obj: object, **kwargs: object) -> int | str:
         return client_profile.get_team_label(value)
 
 
 class NestedSelf(fields.Nested):
     """A nested object that is made from the same row as the object around it."""
 
-    def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
+    def get_value(self, obj: object, attr: str, accessor: object = None, default: object = missing) -> object:
         return obj
 
 

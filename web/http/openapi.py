@@ -46,53 +46,6 @@ PERMISSION_TEXTS: Mapping[str, str] = {
     permissions.ADMIN: "Owners and admins may use this.",
 }
 
-# The tag (heading) of an operation. The first piece that its path contains decides.
-PATH_TAGS: tuple[tuple[str, str], ...] = (
-    ("/customroles/", "Custom roles"),
-    ("/notification_rules/", "Notification rules"),
-    ("/forwarding_rules/", "Forwarding rules"),
-    ("/contacts/", "Contact methods"),
-    ("<team_id>/members/", "Team members"),
-    ("<team_id>/permissions/", "Teams"),
-    ("/oncall/", "On call"),
-    ("/overrides/", "Schedules"),
-    ("/schedule", "Schedules"),
-    ("/calendar/", "Schedules"),
-    ("/escalation_policies/", "Escalation policies"),
-    ("/transformers/", "Alert rules"),
-    ("/outgoingrules/", "Outgoing rules"),
-    ("/alert-grouping-policies/", "Grouping policies"),
-    ("/analytics/", "Analytics"),
-    ("/account/events/router/", "Global routers"),
-    ("<integration_id>/alerts/", "Integrations"),
-    ("/integrations/", "Integrations"),
-    ("/regenerate_integration_key/", "Integrations"),
-    ("/integration-metadata/", "Integrations"),
-    ("/applications/", "Integrations"),
-    ("/services/", "Services"),
-    ("<incident>/note/", "Incident notes"),
-    ("<incident>/tags/", "Incident tags"),
-    ("<incident>/responders/", "Incident responders"),
-    ("/post_incident_tasks/", "Post-incident tasks"),
-    ("/task_templates/", "Task templates"),
-    ("/incidents/", "Incidents"),
-    ("<team_id>/roles/", "Incident roles"),
-    ("<team_id>/tags/", "Tags"),
-    ("/priority/", "Priorities"),
-    ("/sla/", "SLAs"),
-    ("/maintenance/", "Maintenance"),
-    ("/postmortem/", "Postmortems"),
-    ("/account/teams/", "Teams"),
-    ("/api/events/", "Alerts"),
-    ("/integration/", "Alerts"),
-    ("/alert/status/", "Alerts"),
-    ("/tocsin/alerts/", "Alerts"),
-    ("/dead-letters/", "Alerts"),
-    ("/simulate/", "Alerts"),
-    ("/rules/try/", "Alert rules"),
-    ("/", "Members"),
-)
-
 # Descriptions of path parameters. A parameter that is missing here is the unique_id of the named object.
 PATH_PARAMETERS: Mapping[str, str] = {
     "account_id": "The account's identifier of five characters.",
@@ -151,11 +104,10 @@ def build_docs() -> Blueprint:
 
 
 @lru_cache
-def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
+def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     """Build the OpenAPI 3.1 description of these routes."""
     plugin = MarshmallowPlugin(schema_name_resolver=_get_name)
     served = [route for route in routes if route.documented]
-    tag_names = sorted({_get_tag(route) for route in served})
     spec = APISpec(
         "Tocsin",
         VERSION,
@@ -163,7 +115,7 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
         [plugin],
         info={"description": DESCRIPTION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         servers=[{"url": public_url}],
-        tags=[{"name": tag} for tag in tag_names],
+        tags=[{"name": tag} for tag in sorted({route.tag for route in served})],
     )
     for field, format_ in ((fields.Moment, "date-time"), (fields.Date, "date"), (fields.Uuid, "uuid")):
         plugin.map_to_openapi_type(field, "string", format_)
@@ -178,7 +130,7 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
     for path, operations in _group_by_path(served):
         described = {route.method.lower(): describer.describe(route) for route in operations}
         spec.path(_ARGUMENT.sub(r"{\1}", path), operations=described)
-    description: dict[str, Any] = spec.to_dict()
+    description: dict[str, object] = spec.to_dict()
     return description
 
 
@@ -196,7 +148,7 @@ ERROR = {
 }
 
 
-def _get_name(schema: Any) -> str:
+def _get_name(schema: object) -> str:
     """Return the name of a schema: its class, with "Changes" at the end for a partial schema."""
     name = (schema if isinstance(schema, type) else type(schema)).__name__.removesuffix("Schema")
     if getattr(schema, "exclude", None):
@@ -204,7 +156,7 @@ def _get_name(schema: Any) -> str:
     return f"{name}Changes" if getattr(schema, "partial", None) else name
 
 
-def _describe_type(_: Any, field: marshmallow.fields.Field[Any], **__: Any) -> dict[str, Any]:
+def _describe_type(_: object, field: marshmallow.fields.Field[Any], **__: object) -> dict[str, object]:
     """Describe the type of fields that apispec does not know: team labels and computed fields."""
     if isinstance(field, fields.TeamLabel):
         return {"oneOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}
@@ -215,10 +167,10 @@ def _describe_type(_: Any, field: marshmallow.fields.Field[Any], **__: Any) -> d
     return {"type": ["string", "null"] if kind in ("string", "null") else kind}
 
 
-def _describe_error(error_type: type[errors.ApiError]) -> dict[str, Any]:
+def _describe_error(error_type: type[errors.ApiError]) -> dict[str, object]:
     body = {"detail": error_type.detail}
     bodies = {serialization.JSON: body, serialization.XML: xml.render(body).decode()}
-    answer: dict[str, Any] = {
+    answer: dict[str, object] = {
         "description": error_type.detail,
         "content": {kind: {"schema": "Error", "example": example} for kind, example in bodies.items()},
     }
@@ -239,22 +191,18 @@ def _group_by_path(served: Iterable[Any]) -> Iterable[tuple[str, list[Any]]]:
     return paths.items()
 
 
-def _get_tag(route: Any) -> str:
-    return next(tag for piece, tag in PATH_TAGS if piece in route.path)
-
-
 class _Describer:
     """Describes operations, and adds the components that they refer to to `spec`."""
 
     def __init__(self, spec: APISpec) -> None:
         self._components = spec.components
 
-    def describe(self, route: Any) -> dict[str, Any]:
-        described: dict[str, Any] = {
+    def describe(self, route: Any) -> dict[str, object]:
+        described: dict[str, object] = {
             "operationId": route.name,
             "summary": route.summary.rstrip("."),
             "description": " ".join(_list_sentences(route)),
-            "tags": [_get_tag(route)],
+            "tags": [route.tag],
             "parameters": _list_parameters(route),
             "responses": {
                 str(route.status): self._describe_response(route),
@@ -281,7 +229,7 @@ class _Describer:
             described["deprecated"] = True
         return described
 
-    def _describe_response(self, route: Any) -> dict[str, Any]:
+    def _describe_response(self, route: Any) -> dict[str, object]:
         schema = route.response or route.doc_response
         if schema is None:
             return {"description": "The request succeeded."}
@@ -301,7 +249,12 @@ class _Describer:
         )
         return {"description": "An array with `Bearer`, a page with `Token`.", "content": content}
 
-    def _describe_content(self, schema: Any, *samples: tuple[str, Any], of: Any = None) -> dict[str, Any]:
+    def _describe_content(
+        self,
+        schema: fields.Schema | dict[str, object],
+        *samples: tuple[str, object],
+        of: fields.Schema | None = None,
+    ) -> dict[str, object]:
         """Describe a schema in JSON and XML. Each example is stored once, under the name of its schema."""
         content: dict[str, Any] = {
             kind: {"schema": schema, "examples": {}} for kind in (serialization.JSON, serialization.XML)
@@ -314,12 +267,12 @@ class _Describer:
             content[serialization.XML]["examples"][what or "Answer"] = f"{name}.xml"
         return content
 
-    def _add_example(self, name: str, example: Any) -> None:
+    def _add_example(self, name: str, example: object) -> None:
         if name not in self._components.examples:
             self._components.example(name, {"value": example})
 
 
-def _describe_page(array: dict[str, Any]) -> dict[str, Any]:
+def _describe_page(array: dict[str, object]) -> dict[str, object]:
     link = {"type": ["string", "null"]}
     parts = {"count": {"type": ["integer", "null"]}, "next": link, "previous": link, "results": array}
     return {"type": "object", "properties": parts, "required": list(parts), "additionalProperties": False}
@@ -339,7 +292,7 @@ def _list_sentences(route: Any) -> Iterable[str]:
         yield f"A web process serves at most {count} of these requests at the same time, and one per account."
 
 
-def _list_parameters(route: Any) -> list[dict[str, Any]]:
+def _list_parameters(route: Any) -> list[dict[str, object]]:
     in_path = [
         {
             "name": name,
@@ -359,7 +312,7 @@ def _list_parameters(route: Any) -> list[dict[str, Any]]:
     return in_path + in_query + list(_list_query_parameters(route.query))
 
 
-def _list_query_parameters(schema: fields.Schema | None) -> Iterable[dict[str, Any]]:
+def _list_query_parameters(schema: fields.Schema | None) -> Iterable[dict[str, object]]:
     """Describe the query parameters. All are strings."""
     for name, field in schema.load_fields.items() if schema else ():
         says = field.metadata["description"]

@@ -17,7 +17,7 @@ RULE = '{"==": [{"var": "payload.kind"}, "database"]}'
 LINK = {"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}
 
 # By the name of the field, or by schema and field if the name has another meaning in that schema.
-EXAMPLES: dict[str, Any] = {
+EXAMPLES: dict[str, object] = {
     "account_identifier": "k7x2q",
     "acknowledge_time": 300,
     "acknowledgement_timeout": 900,
@@ -112,7 +112,7 @@ EXAMPLES: dict[str, Any] = {
 }
 
 # By the class of the field, subclasses first.
-KIND_EXAMPLES: tuple[tuple[type[marshmallow.fields.Field], Any], ...] = (
+KIND_EXAMPLES: tuple[tuple[type[marshmallow.fields.Field], object], ...] = (
     (fields.Username, USERNAME),
     (fields.Reference, UUID),
     (fields.Uuid, UUID),
@@ -128,7 +128,7 @@ KIND_EXAMPLES: tuple[tuple[type[marshmallow.fields.Field], Any], ...] = (
 )
 
 
-def build_example(schema: Schema, *, for_request: bool) -> dict[str, Any]:
+def build_example(schema: Schema, *, for_request: bool) -> dict[str, object]:
     """Build an example object of this schema, for a request or for an answer."""
     members = schema.load_fields if for_request else schema.dump_fields
     return {
@@ -137,7 +137,7 @@ def build_example(schema: Schema, *, for_request: bool) -> dict[str, Any]:
     }
 
 
-def build_field_example(field: marshmallow.fields.Field[Any], *, for_request: bool) -> Any:
+def build_field_example(field: marshmallow.fields.Field[Any], *, for_request: bool) -> object:
     if isinstance(field, marshmallow.fields.List):
         return [build_field_example(field.inner, for_request=for_request)]
     if isinstance(field, marshmallow.fields.Nested):
@@ -152,7 +152,7 @@ def build_field_example(field: marshmallow.fields.Field[Any], *, for_request: bo
     return _find_allowed(field)
 
 
-def find_example(field: marshmallow.fields.Field[Any]) -> tuple[Any] | None:
+def find_example(field: marshmallow.fields.Field[Any]) -> tuple[object] | None:
     """Return the example for this field's name in a tuple, because the example can be None.
 
     An item of a list has the name of the list. Return None if there is no example.
@@ -165,7 +165,7 @@ def find_example(field: marshmallow.fields.Field[Any]) -> tuple[Any] | None:
     return None
 
 
-def _is_allowed(field: marshmallow.fields.Field[Any], value: Any) -> bool:
+def _is_allowed(field: marshmallow.fields.Field[Any], value: object) -> bool:
     """Return whether the value has the field's type: the same name can mean a number or an id."""
     if isinstance(field, marshmallow.fields.Integer):
         return isinstance(value, int)
@@ -176,7 +176,7 @@ def _is_allowed(field: marshmallow.fields.Field[Any], value: Any) -> bool:
     return isinstance(value, str) or not isinstance(field, marshmallow.fields.String | fields.Reference)
 
 
-def _find_allowed(field: marshmallow.fields.Field[Any]) -> Any:
+def _find_allowed(field: marshmallow.fields.Field[Any]) -> object:
     """Return a value that the field's validators allow."""
     for rule in field.validators:
         if isinstance(rule, validate.OneOf):

@@ -1,10 +1,11 @@
 """Pages of long lists: {count, next, previous, results}, contract section 1.7."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
+import peewee
 from flask import request
 
 from web.http import serialization
@@ -14,6 +15,9 @@ from web.http.fields import OptionalNumber, Schema, Text
 DEFAULT_SIZE = 10
 # Contract section 6: a page never has more results, whatever page_size the request has.
 MAX_SIZE = 100
+
+# What the query of a list finds: a row, or the columns of a row.
+Found = TypeVar("Found")
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,6}")
 
@@ -38,7 +42,7 @@ class Page:
         return (self.number - 1) * self.size
 
 
-def read_page(body: Mapping[str, Any] | None = None) -> Page:
+def read_page(body: Mapping[str, object] | None = None) -> Page:
     """Read the page from the query, or else from the body. NotFound for an invalid page number."""
     parameters = {**(body or {}), **request.args.to_dict()}
     number = str(parameters.get("page") or 1)
@@ -50,8 +54,11 @@ def read_page(body: Mapping[str, Any] | None = None) -> Page:
 
 
 def build_page(
-    query: Any, page: Page, show: Callable[[list[Any]], list[Any]], count: int | None = None
-) -> dict[str, Any]:
+    query: peewee.SelectBase,
+    page: Page,
+    show: Callable[[list[Found]], Sequence[object]],
+    count: int | None = None,
+) -> dict[str, object]:
     """Build a page of an ordered query. One more row is read to know whether there is a next page."""
     rows = list(query.limit(page.size + 1).offset(page.start))
     if not rows and page.number > 1:

@@ -2,30 +2,33 @@
 
 A subclass defines the table, the schema, the parent row, and the check of the viewer's access to it. A
 resource with other effects overrides `check_values`, `insert`, `change` or `remove`. Declare a resource in
-routes.py with `*crud(path, RESOURCE)`.
+routes.py with `*crud(tag, path, RESOURCE)`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import peewee
 from flask import request
 
 from models.domain.enums import IncidentStatus
-from models.store.base import store
+from models.store.base import Table, store
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Team
 from web.http import access, client_profile, paging, serialization
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Schema
 from web.http.permissions import ReadWrite
 from web.http.rate_limit import Limits
 from workers import queue
+
+Parent = TypeVar("Parent", bound=Table)
 
 
 @contextmanager
@@ -36,10 +39,14 @@ def config_transaction() -> Iterator[None]:
         bump_version(viewer().account.id)
 
 
-class Resource:
-    """Five verbs on the rows of `model` whose `parent_field` is the parent."""
+class Resource(Generic[Row, Parent]):
+    """Five verbs on the rows of `model` whose `parent_field` is the parent.
 
-    model: Any
+    `values` are the fields of a request's body by the schema. Here they are only passed on; a subclass that
+    reads some of them declares them as `dict[str, Any]`.
+    """
+
+    model: type[Row]
     noun: str
     # The schema of requests and, without `response`, of answers.
     schema: Schema
@@ -64,26 +71,26 @@ class Resource:
     # Fields that a create requires and a PUT does not, in both profiles.
     put_may_omit: Collection[str] = ()
     # Values for fields that a create omits, if the table has no default.
-    defaults: Mapping[str, Any] = {}
+    defaults: Mapping[str, object] = {}
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
 
     def get_permission(self, verb: str) -> str:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
 
-    def get_parent(self, **ids: str) -> Any:
-        """Return the parent row, or raise NotFound or Forbidden."""
+    def get_parent(self, **ids: str) -> Parent:
+        """Return the parent row, here a team, or raise NotFound or Forbidden."""
         return access.access_team(viewer(), **ids)
 
-    def select_rows(self, parent: Any) -> Any:
+    def select_rows(self, parent: Parent) -> "peewee.ModelSelect[Row]":
         """Return a query of all rows of this parent, with the joins that the answer needs."""
         return self.model.select().where(self.parent_field == parent)
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Row]) -> list[Row]:
         """Add the rows of other tables that the answer needs, in a constant number of queries."""
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, object], parent: Parent, row: Row | None) -> dict[str, object]:
         """Return the values to write, with references resolved, or raise BadRequest.
 
         `row` is None on create.
@@ -95,39 +102,39 @@ class Resource:
         need not increment the version of the configuration."""
         return config_transaction()
 
-    def insert(self, parent: Any, values: dict[str, Any]) -> Any:
+    def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         row_values = {**self.defaults, "creation_date": now(), **values}
         return self.model.create(unique_id=new_uuid(), **{self.parent_field.name: parent}, **row_values)
 
-    def change(self, row: Any, values: dict[str, Any]) -> None:
+    def change(self, row: Row, values: dict[str, object]) -> None:
         if values and not self.model.update(values).where(self.model.id == row.id).execute():
             raise NotFound
 
-    def remove(self, row: Any) -> None:
+    def remove(self, row: Row) -> None:
         self.model.delete().where(self.model.id == row.id).execute()
 
     def index(self, **ids: str) -> Any:
         parent = self.get_parent(**ids)
         ordered = self.select_rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
 
-        def show(rows: Iterable[Any]) -> list[Any]:
+        def show(rows: Iterable[Row]) -> list[Row]:
             return self.fill([self._set_parent(parent, row) for row in rows])
 
         if self.page is None:
             return show(ordered)
         return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
 
-    def create(self, **ids: str) -> Any:
+    def create(self, **ids: str) -> Row:
         parent = self.get_parent(**ids)
         values = serialization.read_as(self.schema)
         with self.transaction():
             row = self.insert(parent, self.check_values(values, parent, None))
         return self._reload(parent, row)
 
-    def retrieve(self, **ids: str) -> Any:
+    def retrieve(self, **ids: str) -> Row:
         return self.find_row(**ids)[1]
 
-    def update(self, **ids: str) -> Any:
+    def update(self, **ids: str) -> Row:
         parent, row = self.find_row(**ids)
         values = serialization.read_as(self.schema, partial=self._get_partial())
         with self.transaction():
@@ -145,7 +152,7 @@ class Resource:
         for service in services:
             queue.enqueue_reconcile("service", service)
 
-    def _list_services(self, row: Any) -> list[int]:
+    def _list_services(self, row: Row) -> list[int]:
         """Return the services with open incidents whose timers depend on this row, in one query."""
         if self.timer_column is None:
             return []
@@ -156,28 +163,28 @@ class Resource:
         )
         return [service for (service,) in incidents.distinct().tuples()]
 
-    def find_row(self, **ids: str) -> tuple[Any, Any]:
+    def find_row(self, **ids: str) -> tuple[Parent, Row]:
         """Return the parent and the row that a path names."""
         unique_id = ids.pop(self.id_arg)
         parent = self.get_parent(**ids)
         return parent, self.fill([self._set_parent(parent, self.find_by_id(parent, unique_id))])[0]
 
-    def find_by_id(self, parent: Any, unique_id: str) -> Any:
+    def find_by_id(self, parent: Parent, unique_id: str) -> Row:
         """Return the row that the last id of a path names, or raise NotFound."""
         return access.find(self.select_rows(parent), self.model.unique_id, unique_id)
 
-    def _reload(self, parent: Any, row: Any) -> Any:
+    def _reload(self, parent: Parent, row: Row) -> Row:
         """Load the row again, with the rows of other tables that the answer needs."""
         found = self.select_rows(parent).where(self.model.id == row.id).first()
         if found is None:
             raise NotFound
         return self.fill([self._set_parent(parent, found)])[0]
 
-    def _lock_row(self, row: Any) -> Any:
+    def _lock_row(self, row: Row) -> Row:
         """Load and lock the row: checks between fields need values that no other request changes."""
         return lock_row(row)
 
-    def _set_parent(self, parent: Any, row: Any) -> Any:
+    def _set_parent(self, parent: Parent, row: Row) -> Row:
         """Set the parent on the row, so that no query loads it again."""
         setattr(row, self.parent_field.name, parent)
         return row
@@ -190,20 +197,20 @@ class Resource:
         return self.put_may_omit
 
 
-class TeamElement(Resource):
+class TeamElement(Resource[Row, Team]):
     """A row of a team that its lanes refer to. Deletion waits until workers have released the lanes."""
 
-    def remove(self, row: Any) -> None:
+    def remove(self, row: Row) -> None:
         lock_services(Service.team == row.team_id)
         super().remove(row)
 
 
-class LimitedResource(Resource):
+class LimitedResource(Resource[Row, Parent]):
     """A resource with at most `max_rows` rows per parent, because all rows are often read together."""
 
     max_rows: int
 
-    def insert(self, parent: Any, values: dict[str, Any]) -> Any:
+    def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         """Insert under the parent's lock: else two requests could exceed the limit or share a position."""
         lock_row(parent)
         existing = self.model.select().where(self.parent_field == parent)
@@ -211,28 +218,28 @@ class LimitedResource(Resource):
             reject(self.noun, f"No more than {self.max_rows} are allowed.")
         return super().insert(parent, {**self.get_placement(existing), **values})
 
-    def get_placement(self, existing: Any) -> dict[str, Any]:
+    def get_placement(self, existing: "peewee.ModelSelect[Row]") -> dict[str, object]:
         """Return the values of a new row that depend on the existing rows."""
         return {}
 
 
-class OrderedResource(LimitedResource):
+class OrderedResource(LimitedResource[Row, Parent]):
     """A resource with ordered rows, by `position` from 1. A new row is the last one."""
 
     order = ("position", "id")
 
-    def get_placement(self, existing: Any) -> dict[str, Any]:
+    def get_placement(self, existing: "peewee.ModelSelect[Row]") -> dict[str, object]:
         last = existing.select(peewee.fn.MAX(self.model.position)).scalar()
         return {"position": (last or 0) + 1}
 
-    def check_values(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, object], parent: Parent, row: Row | None) -> dict[str, object]:
         """Ignore position 0: clients that send all their fields send 0 for no position."""
         if not values.get("position"):
             values.pop("position", None)
         return values
 
 
-def lock_row(row: Any) -> Any:
+def lock_row(row: Row) -> Row:
     """Load a row again and lock it until the transaction ends. NotFound if it was deleted."""
     table = type(row)
     found = store().for_update(table.select().where(table.id == row.id)).first()
@@ -241,12 +248,12 @@ def lock_row(row: Any) -> Any:
     return found
 
 
-def is_in_account(account: int) -> Any:
+def is_in_account(account: int) -> peewee.Expression:
     """Return a condition for all services of an account."""
     return Service.team.in_(Team.select(Team.id).where(Team.account == account))
 
 
-def lock_services(services: Any) -> None:
+def lock_services(services: peewee.Expression) -> None:
     """Lock these services (a condition), in the same order as all other code.
 
     Call it before the deletion of rows that the lanes refer to. Otherwise the lane's worker waits for the
@@ -255,7 +262,13 @@ def lock_services(services: Any) -> None:
     list(store().for_update(Service.select(Service.id).where(services).order_by(Service.id)))
 
 
-def attach(rows: Collection[Any], name: str, query: Any, key: peewee.ForeignKeyField, *order: Any) -> None:
+def attach(
+    rows: Collection[Table],
+    name: str,
+    query: peewee.ModelSelect,
+    key: peewee.ForeignKeyField,
+    *order: peewee.Field,
+) -> None:
     """Load the rows of another table that belong to these rows, with one query, and set them as `name`."""
     by_row = {row.id: row for row in rows}
     for row in rows:

@@ -20,7 +20,7 @@ XML = "application/xml"
 CONTENT_TYPES = (JSON, XML, "text/xml")
 
 
-def build_response(value: Any, status: int = 200) -> Response:
+def build_response(value: object, status: int = 200) -> Response:
     """Build a response with this value. A response with status 204 has no body."""
     if status == 204:
         response = Response(status=204)

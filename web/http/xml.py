@@ -7,7 +7,6 @@ they do in JSON. The only exception is an object without keys, which is null her
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
@@ -25,13 +24,13 @@ ENTRY = "entry"
 MAX_DEPTH = 64
 
 
-def render(value: Any) -> bytes:
+def render(value: object) -> bytes:
     parts = ['<?xml version="1.0" encoding="utf-8"?>\n']
     _write_element("root", value, parts)
     return "".join(parts).encode()
 
 
-def _write_element(name: str, value: Any, parts: list[str]) -> None:
+def _write_element(name: str, value: object, parts: list[str]) -> None:
     opening = name
     if not _NAME.fullmatch(name):
         name, opening = ENTRY, f"{ENTRY} name={quoteattr(_INVALID.sub('', name))}"
@@ -46,7 +45,7 @@ def _write_element(name: str, value: Any, parts: list[str]) -> None:
     parts.append(f"</{name}>")
 
 
-def _get_children(value: Any) -> list[tuple[str, Any]] | None:
+def _get_children(value: object) -> list[tuple[str, object]] | None:
     """Return the names and values of the children; None if the value is neither a list nor an object."""
     if isinstance(value, dict):
         return [(str(key), inner) for key, inner in value.items()]
@@ -55,7 +54,7 @@ def _get_children(value: Any) -> list[tuple[str, Any]] | None:
     return None
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -65,7 +64,7 @@ def _format(value: Any) -> str:
     return _INVALID.sub("", str(value))
 
 
-def parse(data: bytes, encoding: str | None = None) -> Any:
+def parse(data: bytes, encoding: str | None = None) -> object:
     """Parse a document. Its root may have any name. Repeated elements become a list, like <list-item>s.
 
     `encoding` is the charset of the Content-Type. ValueError, LookupError or ExpatError if the document is
@@ -86,10 +85,10 @@ class _Reader:
     """Build the value of each element when it ends. `value` is that of the last one, finally of the root."""
 
     def __init__(self) -> None:
-        self.value: Any = None
+        self.value: object = None
         self._open: list[_Element] = []
 
-    def refuse(self, *_: Any) -> None:
+    def refuse(self, *_: object) -> None:
         raise ValueError("a document type is not allowed")
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -112,10 +111,10 @@ class _Element:
     def __init__(self, key: str, keeps_blanks: bool) -> None:
         self.key = key
         self.texts: list[str] = []
-        self.children: dict[str, list[Any]] = {}
+        self.children: dict[str, list[object]] = {}
         self._keeps_blanks = keeps_blanks
 
-    def value(self) -> Any:
+    def value(self) -> object:
         text = "".join(self.texts)
         if not self.children:
             return (text if self._keeps_blanks else text.strip()) or None

@@ -12,7 +12,7 @@ from marshmallow import validate
 from models.domain.effects import ChangeSet, Effect, IncidentState
 from models.domain.facts import IncidentContext
 from models.load.lane import LockedIncidents, list_slas, lock_incident, lock_with_children
-from models.load.oncall_config import load_slas, lock_next_target
+from models.load.oncall_config import load_slas
 from models.store.base import store
 from models.tables.incidents import Incident
 from models.write.apply import apply
@@ -21,7 +21,7 @@ from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import List, OptionalMoment, OptionalNumber, Reference, Schema, TextOrNumber, Username
-from web.incidents.incidents import get_policy_ids, load_assignee, resolve_references
+from web.incidents.incidents import get_policy_ids, load_assignee, lock_round_robin, resolve_references
 from web.incidents.schemas import Reason, fill
 from web.incidents.sub_resource import get_actor
 from workers import queue
@@ -65,13 +65,11 @@ def reassign(incident: str) -> Incident:
     requested = resolve_references(values, row.team)
     reason = requested.get("reason", "")
     with store().write_transaction():
-        found = _lock(row, get_policy_ids(requested))
-        config = lock_next_target(found.config, requested.get("escalation_policy"))
-        args = (found.service, config, get_actor(), now(), reason)
+        context = lock_round_robin(_lock(row, get_policy_ids(requested)), requested.get("escalation_policy"))
         if requested.get("assigned_to"):
-            effects = incidents.assign(found.incident, load_assignee(requested)["assigned_to"], *args)
+            effects = incidents.assign(context, load_assignee(requested)["assigned_to"], reason)
         else:
-            effects = incidents.change_policy(found.incident, requested["escalation_policy"], *args)
+            effects = incidents.change_policy(context, requested["escalation_policy"], reason)
         channels = _write(row, effects)
     queue.enqueue_deliveries(channels)
     return _reload(row)
@@ -82,11 +80,11 @@ def snooze(incident: str) -> Incident:
     row = access.access_incident(viewer(), incident)
     until = _get_until(serialization.read_as(SNOOZE))
     with store().write_transaction():
-        found = _lock(row)
-        obstacle = incidents.check_snooze(found.incident)
+        context = _lock(row)
+        obstacle = incidents.check_snooze(context.incident)
         if obstacle:
             reject("incident", obstacle)
-        _write(row, incidents.snooze(found.incident, until, found.service, found.config, get_actor(), now()))
+        _write(row, incidents.snooze(context, until))
     return _reload(row)
 
 
@@ -94,8 +92,7 @@ def unsnooze(incident: str) -> None:
     """End the snooze of an incident early; it stays acknowledged."""
     row = access.access_incident(viewer(), incident)
     with store().write_transaction():
-        found = _lock(row)
-        _write(row, incidents.unsnooze(found.incident, found.service, found.config, get_actor(), now()))
+        _write(row, incidents.unsnooze(_lock(row)))
 
 
 def merge(incident: str) -> Incident:
@@ -124,15 +121,16 @@ def unmerge(incident: str) -> Incident:
         if not_merged:
             reject("incidents", f"Not merged into this one: {not_merged}.")
         actor, at, slas = get_actor(), now(), load_slas(list_slas(children))
-        unmerged = [
-            incidents.unmerge(child, parent, found.services.get(child.service or 0), slas, actor, at)
+        contexts = [
+            IncidentContext(child, found.services.get(child.service or 0), slas, actor, at)
             for child in children
         ]
+        unmerged = [incidents.unmerge(context, parent) for context in contexts]
         _write(row, (effect for effects in unmerged for effect in effects))
     return _reload(row)
 
 
-def _require_one(values: dict[str, Any], first: str, second: str) -> None:
+def _require_one(values: dict[str, object], first: str, second: str) -> None:
     if bool(values.get(first)) == bool(values.get(second)):
         reject(first, f"Give either {first} or {second}.")
 
@@ -157,7 +155,7 @@ def _find_incidents(references: list[str]) -> list[Incident]:
 
 
 def _lock(row: Incident, policies: Iterable[int] = ()) -> IncidentContext:
-    found = lock_incident(row.id, policies)
+    found = lock_incident(row.id, get_actor(), now(), policies)
     if found is None:
         raise NotFound
     return found

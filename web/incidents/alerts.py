@@ -58,7 +58,7 @@ class AlertSchema(Schema):
 ALERT = AlertSchema()
 
 
-def index(incident: str) -> Any:
+def index(incident: str) -> dict[str, object] | list[dict[str, object]]:
     """List the alerts of an incident, oldest first."""
     row = access.access_incident(viewer(), incident)
     found = Event.select(Event.id).where(Event.incident == row).tuples()
@@ -70,7 +70,7 @@ def index(incident: str) -> Any:
     return load_alerts(latest[::-1])
 
 
-def load_alerts(page: list[tuple[int]]) -> list[dict[str, Any]]:
+def load_alerts(page: list[tuple[int]]) -> list[dict[str, object]]:
     """Load the alerts with these row numbers in this order, in the form of answers."""
     numbers = [number for (number,) in page]
     rows = {event.id: event for event in _select_alerts().where(in_list(Event.id, numbers))}
@@ -80,20 +80,20 @@ def load_alerts(page: list[tuple[int]]) -> list[dict[str, Any]]:
         parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
         for kind, items in attachments.build_attachments(event.unique_id, *parts).items():
             setattr(event, kind, items)
-    dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
+    dumped: list[dict[str, object]] = ALERT.dump(events, many=True)
     return dumped
 
 
 def _hide_keys(events: Collection[Event]) -> None:
     """Remove the integration keys that the viewer may not read: with a key the viewer could send alerts."""
-    open_teams = {row for (row,) in access.select_permitted_teams(viewer(), "integration_read").tuples()}
+    open_teams = set(access.select_permitted_teams(viewer(), "integration_read").scalars())
     for event in events:
         integration: Any = event.integration
         if integration is not None and integration.service.team_id not in open_teams:
             integration.integration_key = None
 
 
-def _select_alerts() -> Any:
+def _select_alerts() -> "peewee.ModelSelect[Event]":
     """Select alerts with all rows that their answers need."""
     return (
         Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)

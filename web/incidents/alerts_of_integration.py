@@ -1,7 +1,5 @@
 """The alerts of an integration (contract 2.8, X9), and the integration of a key (X8)."""
 
-from typing import Any
-
 from flask import request
 from marshmallow import fields
 
@@ -35,7 +33,7 @@ class IntegrationMetadataSchema(Schema):
 METADATA = IntegrationMetadataSchema()
 
 
-def index(team_id: str, service_id: str, integration_id: str) -> Any:
+def index(team_id: str, service_id: str, integration_id: str) -> dict[str, object] | list[dict[str, object]]:
     """List the alerts of an integration, newest first: a page, or the latest alerts."""
     integration = access.access_integration(viewer(), team_id, service_id, integration_id)
     found = Event.select(Event.id).where(Event.integration == integration)
@@ -45,7 +43,7 @@ def index(team_id: str, service_id: str, integration_id: str) -> Any:
     return alerts.load_alerts(list(latest.limit(alerts.MAX_ALERTS)))
 
 
-def get_metadata(integration_key: str) -> dict[str, Any]:
+def get_metadata(integration_key: str) -> dict[str, object]:
     """Retrieve the names of an integration, its service and its team by the key of the integration."""
     rows = (
         Integration.select(Integration, Service, Team)
@@ -54,6 +52,6 @@ def get_metadata(integration_key: str) -> dict[str, Any]:
         .where(Team.account == viewer().account)
     )
     integration = access.find(rows, Integration.integration_key, integration_key)
-    access.require(viewer(), integration.service.team_id)
+    access.require_permission(viewer(), integration.service.team_id)
     integration.extension = APPLICATIONS[integration.application].extension
     return {"service": integration.service, "integration": integration}

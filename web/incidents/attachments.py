@@ -1,7 +1,6 @@
 """The attachments of an alert as the interface shows them: contract section 3.9."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from pipeline import identity
 
@@ -10,7 +9,7 @@ Attachment = Mapping[str, str]
 
 def build_attachments(
     event_id: str, urls: Iterable[Attachment], images: Iterable[Attachment], notes: Iterable[Attachment]
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[dict[str, object]]]:
     """Return URLs, images and notes. The ID of each is derived from the ID of the alert and its position."""
     return {
         kind: [

@@ -6,6 +6,7 @@ incidents of a page in this index, and reads only the rows of that page.
 
 import operator
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import peewee
@@ -13,6 +14,7 @@ from flask import request
 from marshmallow import ValidationError, validate
 
 from models.domain.enums import IncidentStatus
+from models.store.base import Table
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.postmortems import PostmortemIncident
@@ -21,7 +23,7 @@ from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from web.http import access, paging, serialization
 from web.http.auth import viewer
 from web.http.errors import BadRequest
-from web.http.fields import List, Moment, Number, Schema, Text
+from web.http.fields import List, Moment, Number, RawData, Schema, Text
 from web.incidents.schemas import IncidentPageSchema, PlainPageSchema, fill
 
 # Status -1 means open incidents, 0 means all incidents.
@@ -33,6 +35,9 @@ ANY, WITHOUT, WITH = -1, 0, 1
 # Maximum of each list; together they are far below the limit of values in an SQL statement.
 MAX_IDS = 1_000
 
+# What a field of the filter requires of incidents; None: nothing.
+Condition = peewee.Expression | None
+
 PAGE = IncidentPageSchema()
 PLAIN_PAGE = PlainPageSchema()
 
@@ -40,7 +45,9 @@ PLAIN_PAGE = PlainPageSchema()
 class FilterMoment(Moment):
     """A time limit; [] and "" mean no limit."""
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         value = None if value in ("", []) else value
         return super().deserialize(value, attr, data, **kwargs)
 
@@ -70,14 +77,14 @@ class FilterSchema(Schema):
 FILTER = FilterSchema()
 
 
-def filter_incidents() -> dict[str, Any]:
+def filter_incidents() -> dict[str, object]:
     """List incidents by a filter, oldest first, page by page."""
     body = serialization.parse_body()
     filters = serialization.load(FILTER, body)
     return paging.build_page(_select_incidents(filters), paging.read_page(body), _load_incidents)
 
 
-def index() -> dict[str, Any]:
+def index() -> dict[str, object]:
     """List all incidents that the viewer may see, oldest first, page by page.
 
     Published clients send a filter in the query or in a body. A value that cannot be parsed sets no limit.
@@ -87,7 +94,7 @@ def index() -> dict[str, Any]:
     return paging.build_page(found, paging.read_page(parameters), _load_incidents, count=found.count())
 
 
-def _read_parameters() -> dict[str, Any]:
+def _read_parameters() -> dict[str, object]:
     """Return the filter in the body and query of a GET request, by the field names of the filter."""
     try:
         body = serialization.parse_body()
@@ -105,7 +112,7 @@ def _read_parameters() -> dict[str, Any]:
 OLD_NAMES = {"team_id": "team_ids", "service_id": "service_ids", "user_id": "user_ids"}
 
 
-def _load_valid(parameters: Mapping[str, Any]) -> Any:
+def _load_valid(parameters: Mapping[str, object]) -> Any:
     try:
         return FILTER.load(parameters)
     except ValidationError as error:
@@ -121,7 +128,7 @@ def _load_incidents(page: list[tuple[int]]) -> list[Incident]:
     return fill([rows[number] for number in numbers if number in rows])
 
 
-def _select_incidents(filters: Mapping[str, Any]) -> Any:
+def _select_incidents(filters: Mapping[str, object]) -> peewee.ModelSelect:
     """Select the row numbers of the incidents that match the filter, oldest first."""
     incidents = Incident.select(Incident.id).where(Incident.account == viewer().account)
     if not viewer().is_admin:
@@ -135,7 +142,7 @@ def _select_incidents(filters: Mapping[str, Any]) -> Any:
     return incidents.order_by(Incident.creation_date, Incident.id).tuples()
 
 
-def _without_index(field: peewee.Field) -> Any:
+def _without_index(field: peewee.Field) -> peewee.Expression:
     """Return an expression for a column that the database cannot look up in an index of this column alone.
 
     With such an index the database would have to read and sort all rows that it finds.
@@ -143,22 +150,22 @@ def _without_index(field: peewee.Field) -> Any:
     return field + 0
 
 
-def _match_team(value: int) -> Any:
+def _match_team(value: int) -> Condition:
     return None if value == 1 else _without_index(Incident.team).in_(access.select_own_teams(viewer()))
 
 
-def _match_status(value: int) -> Any:
+def _match_status(value: int) -> Condition:
     if value == OPEN:
         return _without_index(Incident.status) < int(IncidentStatus.RESOLVED)
     return None if value == ALL else _without_index(Incident.status) == int(value)
 
 
 def _match_ids(
-    field: peewee.ForeignKeyField, table: Any, key: str = "unique_id"
-) -> Callable[[list[str]], Any]:
+    field: peewee.ForeignKeyField, table: type[Table], key: str = "unique_id"
+) -> Callable[[list[str]], Condition]:
     """Match incidents that refer to one of these IDs. Unknown IDs match nothing; [] is no limit."""
 
-    def condition(values: list[str]) -> Any:
+    def condition(values: list[str]) -> Condition:
         if not values:
             return None
         return _without_index(field).in_(table.select(table.id).where(getattr(table, key).in_(values)))
@@ -166,7 +173,7 @@ def _match_ids(
     return condition
 
 
-def _match_priority(value: str | None) -> Any:
+def _match_priority(value: str | None) -> Condition:
     if not value:
         return None
     same_name = peewee.fn.LOWER(Priority.name) == value.lower()
@@ -176,11 +183,13 @@ def _match_priority(value: str | None) -> Any:
     )
 
 
-def _match_date(compare: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+def _match_date(
+    compare: Callable[[peewee.Field, datetime], peewee.Expression],
+) -> Callable[[datetime | None], Condition]:
     return lambda value: None if value is None else compare(Incident.creation_date, value)
 
 
-def _match_tags(values: list[str]) -> Any:
+def _match_tags(values: list[str]) -> Condition:
     """Match incidents with at least one of these tags."""
     if not values:
         return None
@@ -188,7 +197,7 @@ def _match_tags(values: list[str]) -> Any:
     return _without_index(Incident.id).in_(tagged)
 
 
-def _match_postmortem(value: int) -> Any:
+def _match_postmortem(value: int) -> Condition:
     """Match incidents with or without a postmortem."""
     if value == ANY:
         return None
@@ -200,7 +209,7 @@ def _match_postmortem(value: int) -> Any:
     )
 
 
-CONDITIONS: dict[str, Callable[[Any], Any]] = {
+CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     "all_teams": _match_team,
     "status": _match_status,
     "team_ids": _match_ids(Incident.team, Team),

@@ -4,12 +4,13 @@ pipeline.incidents decides each change under the lock of the service, as for ale
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from models.domain.effects import Actor, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus, Urgency
-from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts
+from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, ServiceFacts
 from models.load.lane import load_service_config, lock_incident
 from models.load.notifications import load_notifications
 from models.load.oncall_config import load_people, lock_next_target
@@ -20,7 +21,7 @@ from models.tables.services import Service
 from models.tables.teams import Priority, Sla, Team
 from models.write.apply import apply
 from pipeline import incidents
-from schedules.escalation import targets
+from pipeline.incidents.new_incident import NewIncident, build_incident
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
@@ -49,12 +50,11 @@ def create() -> Incident:
         found = load_service_config(service.id, get_policy_ids(requested), slas=get_sla_ids(requested))
         if found is None:
             reject("service", "No such service.")
-        requested = load_assignee(requested)
-        state, turn = _build_state(requested, *found, now())
-        effects = _open(state, requested, *found, get_actor(), now())
-        written = apply(ChangeSet(effects=[*effects, *turn]))
+        new = _build_new(load_assignee(requested))
+        effects = _open(new, *found, get_actor(), now())
+        written = apply(ChangeSet(effects=list(effects)))
     queue.enqueue_deliveries(written.channels)
-    return fill([Incident.get(Incident.unique_id == state.unique_id)])[0]
+    return fill([Incident.get(Incident.unique_id == new.unique_id)])[0]
 
 
 def update(incident: str) -> Incident:
@@ -62,10 +62,10 @@ def update(incident: str) -> Incident:
     row = access.access_incident(viewer(), incident)
     requested = resolve_references(serialization.read_as(CHANGE, partial=True), row.team)
     with store().write_transaction():
-        found = lock_incident(row.id, get_policy_ids(requested), slas=get_sla_ids(requested))
-        if found is None:
+        context = lock_incident(row.id, get_actor(), now(), get_policy_ids(requested), get_sla_ids(requested))
+        if context is None:
             raise NotFound
-        written = apply(ChangeSet(effects=_decide(found, load_assignee(requested), get_actor(), now())))
+        written = apply(ChangeSet(effects=_decide(context, load_assignee(requested))))
     queue.enqueue_deliveries(written.channels)
     return fill([Incident.get_by_id(row.id)])[0]
 
@@ -80,7 +80,7 @@ def _find_service(unique_id: str) -> Service:
     )
     if service is None:
         reject("service", "No such service.")
-    access.require(viewer(), service.team_id)
+    access.require_permission(viewer(), service.team_id)
     return service
 
 
@@ -120,81 +120,63 @@ def get_sla_ids(requested: dict[str, Any]) -> list[int]:
     return [requested["sla"]] if requested.get("sla") else []
 
 
-def _build_state(
-    requested: dict[str, Any], service: ServiceFacts, config: OnCallConfig, at: datetime
-) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """Return the new incident, with defaults of the service, and the effect of its round-robin assignment."""
-    status = IncidentStatus(requested.get("status", IncidentStatus.TRIGGERED))
-    policy = requested.get("escalation_policy") or service.escalation_policy
-    person = requested.get("assigned_to")
-    turn: tuple[Effect, ...] = ()
-    if person is None:
-        config = lock_next_target(config, policy)
-        policy_facts = config.policies.get(policy or 0)
-        person, turn = targets.choose_assignee(
-            policy_facts, config, config.next_targets.get(policy or 0, 0), at
-        )
-    incident = IncidentState(
+def _build_new(requested: dict[str, Any]) -> NewIncident:
+    """Return what a request says about a new incident. It collects no alerts: a person created it."""
+    return NewIncident(
         unique_id=new_short_id(),
-        account=service.account,
-        team=service.team,
-        service=service.row,
         incident_key=new_short_id(),
         title=requested["title"],
         summary=requested.get("summary", ""),
-        status=status,
         urgency=Urgency(requested.get("urgency", Urgency.HIGH)),
-        creation_date=at,
-        run_started_at=at,
-        sla_started_at=at,
-        sla_acknowledged_at=at if status is IncidentStatus.ACKNOWLEDGED else None,
-        assigned_to=person.row if person else None,
-        escalation_policy=policy,
-        sla=requested.get("sla") or service.sla,
-        team_priority=requested.get("team_priority") or service.team_priority,
-        acknowledged_date=at if status is IncidentStatus.ACKNOWLEDGED else None,
-        resolved_date=at if status is IncidentStatus.RESOLVED else None,
+        status=IncidentStatus(requested.get("status", IncidentStatus.TRIGGERED)),
+        escalation_policy=requested.get("escalation_policy"),
+        sla=requested.get("sla"),
+        team_priority=requested.get("team_priority"),
+        assignee=requested.get("assigned_to"),
     )
-    return incident, turn
 
 
 def _open(
-    state: IncidentState,
-    requested: dict[str, Any],
-    service: ServiceFacts,
-    config: OnCallConfig,
-    actor: Actor,
-    at: datetime,
+    new: NewIncident, service: ServiceFacts, config: OnCallConfig, actor: Actor, at: datetime
 ) -> Iterable[Effect]:
+    """Yield the effects that create the incident, and start its escalation if it is triggered."""
+    if new.assignee is None:
+        config = lock_next_target(config, new.escalation_policy or service.escalation_policy)
+    incident, turn = build_incident(new, service, config, config.next_targets, at)
+    context = IncidentContext(incident, service, config, actor, at)
     templates = [service.task_template]
-    yield from incidents.open_incident(state, actor, at, f"created by {actor.name}", templates=templates)
-    if state.status is not IncidentStatus.TRIGGERED:
-        yield from incidents.save_with_timers(state, service, config, at)
-        return
-    yield from incidents.start_for_assignee(state, requested.get("assigned_to"), service, config, actor, at)
-
-
-def _decide(found: IncidentContext, requested: dict[str, Any], actor: Actor, at: datetime) -> list[Effect]:
-    """Return the effects of the requested changes, in this order: details, policy, assignee, status."""
-    effects: list[Effect] = []
-    state = found.incident
-    for change in (_change_details, _change_policy, _change_assignee, _change_status):
-        more = change(state, requested, found, actor, at)
-        state = incidents.get_saved(state, more)
-        effects += more
-    return effects
+    yield from incidents.open_incident(context, f"created by {actor.name}", templates=templates)
+    if new.status is IncidentStatus.TRIGGERED:
+        yield from incidents.start_for_assignee(context, new.assignee)
+    else:
+        yield from incidents.save_with_timers(context)
+    yield from turn
 
 
 Effects = tuple[Effect, ...]
+
+
+def _decide(context: IncidentContext, requested: dict[str, Any]) -> list[Effect]:
+    """Return the effects of the requested changes, in this order: details, policy, assignee, status."""
+    changes = [_change_details, _change_policy, _change_assignee, _change_status]
+    # A client sends the present assignee back: nobody takes over, and the escalation run continues.
+    if not _has_new_assignee(context.incident, requested):
+        changes.remove(_change_assignee)
+    effects: list[Effect] = []
+    for change in changes:
+        more = change(context, requested)
+        context = context.with_incident(incidents.get_saved(context.incident, more))
+        effects += more
+    return effects
+
 
 _DETAIL_FIELDS = ("title", "summary", "urgency", "sla", "team_priority")
 # Detail fields that change timers or notifications.
 _TIMER_FIELDS = frozenset({"urgency", "sla"})
 
 
-def _change_details(
-    state: IncidentState, requested: dict[str, Any], found: IncidentContext, actor: Actor, at: datetime
-) -> Effects:
+def _change_details(context: IncidentContext, requested: dict[str, Any]) -> Effects:
+    state, actor = context.incident, context.actor
     details = {name: requested[name] for name in _DETAIL_FIELDS if name in requested}
     if "urgency" in details:
         details["urgency"] = Urgency(details["urgency"])
@@ -202,51 +184,46 @@ def _change_details(
     if not new:
         return ()
     reason = f"{', '.join(new)} changed by {actor.name}"
-    changed = state.with_changes(**{name: new[name] for name in new if name not in _TIMER_FIELDS})
-    effects: Effects = (SaveIncident(changed), RecordLog(state.unique_id, at, "edited", reason, actor))
+    context = context.with_incident(
+        state.with_changes(**{name: new[name] for name in new if name not in _TIMER_FIELDS})
+    )
+    effects: Effects = (
+        SaveIncident(context.incident),
+        RecordLog(state.unique_id, context.now, "edited", reason, actor),
+    )
     if "urgency" in new and state.row is not None:
-        effects += incidents.change_urgency(changed, new["urgency"], load_notifications(state.row), actor, at)
+        effects += incidents.change_urgency(context, new["urgency"], load_notifications(state.row))
     if "sla" in new:
-        current = incidents.get_saved(changed, effects)
-        effects += incidents.change_sla(current, new["sla"], found.service, found.config, at, reason)
+        context = context.with_incident(incidents.get_saved(context.incident, effects))
+        effects += incidents.change_sla(context, new["sla"], reason)
     return effects
 
 
-def _change_policy(
-    state: IncidentState, requested: dict[str, Any], found: IncidentContext, actor: Actor, at: datetime
-) -> Effects:
+def _change_policy(context: IncidentContext, requested: dict[str, Any]) -> Effects:
     if "escalation_policy" not in requested:
         return ()
     policy = requested["escalation_policy"]
-    return incidents.change_policy(
-        state,
-        policy,
-        found.service,
-        lock_next_target(found.config, policy),
-        actor,
-        at,
-        # A client that sends the assignee has either chosen one or sends the present one back.
-        keep_assignee="assigned_to" in requested,
-    )
+    # A client that sends the assignee has either chosen one or sends the present one back.
+    keep_assignee = "assigned_to" in requested
+    return incidents.change_policy(lock_round_robin(context, policy), policy, keep_assignee=keep_assignee)
 
 
-def _change_assignee(
-    state: IncidentState, requested: dict[str, Any], found: IncidentContext, actor: Actor, at: datetime
-) -> Effects:
-    if "assigned_to" not in requested:
-        return ()
-    person = requested["assigned_to"]
-    # A client sends the present assignee back: nobody takes over, and the escalation run continues.
-    if found.incident.assigned_to == (person.row if person else None):
-        return ()
-    return incidents.assign(state, person, found.service, found.config, actor, at)
+def lock_round_robin(context: IncidentContext, policy: int | None) -> IncidentContext:
+    """Lock the next target of a round-robin policy (row number), and return the context with it."""
+    return replace(context, config=lock_next_target(context.config, policy))
 
 
-def _change_status(
-    state: IncidentState, requested: dict[str, Any], found: IncidentContext, actor: Actor, at: datetime
-) -> Effects:
+def _has_new_assignee(incident: IncidentState, requested: dict[str, Any]) -> bool:
+    person: PersonFacts | None = requested.get("assigned_to")
+    return "assigned_to" in requested and incident.assigned_to != (person.row if person else None)
+
+
+def _change_assignee(context: IncidentContext, requested: dict[str, Any]) -> Effects:
+    return incidents.assign(context, requested["assigned_to"])
+
+
+def _change_status(context: IncidentContext, requested: dict[str, Any]) -> Effects:
     if not requested.get("status"):
         return ()
     to = IncidentStatus(requested["status"])
-    reason = f"requested by {actor.name}"
-    return incidents.change_status(state, to, found.service, found.config, actor, at, reason, found.children)
+    return incidents.change_status(context, to, f"requested by {context.actor.name}")

@@ -1,8 +1,7 @@
 """Notes of people and rules on an incident: contract section 3.8."""
 
-from typing import Any
-
 import peewee
+from flask import Response
 from marshmallow import fields
 
 from models.store.ids import new_short_id
@@ -10,7 +9,7 @@ from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
 from web.http import access, client_profile, paging, serialization
 from web.http.auth import now, viewer
-from web.http.fields import Moment, Number, Schema, Text, Username
+from web.http.fields import Moment, Number, RawData, Schema, Text, Username
 from web.http.permissions import MANAGER
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import IncidentResource, log_change
@@ -24,7 +23,7 @@ class NoteText(Summary):
 
     default_error_messages = {"blank": "This may not be blank."}
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
         if not text:
             raise self.make_error("blank")
@@ -42,7 +41,7 @@ class IncidentNoteSchema(Schema):
     creation_date = Moment(dump_only=True)
 
 
-class IncidentNotes(IncidentResource):
+class IncidentNotes(IncidentResource[IncidentNote]):
     """The notes on an incident, oldest first. A plain member can change only their own notes."""
 
     model = IncidentNote
@@ -53,33 +52,35 @@ class IncidentNotes(IncidentResource):
     id_arg = "note_id"
     paged = True
 
-    def select_rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> "peewee.ModelSelect[IncidentNote]":
         notes = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
         return notes.where(IncidentNote.incident == parent)
 
-    def index(self, **ids: str) -> Any:
+    def index(self, **ids: str) -> list[IncidentNote] | Response:
         """Return an array, or a page for a published client (contract 1.6)."""
         if not client_profile.current().has_paged_lists:
             return super().index(**ids)
         parent = self.get_parent(**ids)
         rows = self.select_rows(parent).order_by(IncidentNote.creation_date, IncidentNote.id)
 
-        def show(page: list[IncidentNote]) -> list[Any]:
-            dumped: list[Any] = self.schema.dump([self._set_parent(parent, row) for row in page], many=True)
+        def show(page: list[IncidentNote]) -> list[object]:
+            dumped: list[object] = self.schema.dump(
+                [self._set_parent(parent, row) for row in page], many=True
+            )
             return dumped
 
         return serialization.build_response(
             paging.build_page(rows, paging.read_page(), show, count=rows.count())
         )
 
-    def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentNote:
+    def insert(self, parent: Incident, values: dict[str, object]) -> IncidentNote:
         made = IncidentNote.create(
             unique_id=new_short_id(), incident=parent, user=viewer().user, creation_date=now(), **values
         )
         log_change(parent, "noted", "note written")
         return made
 
-    def change(self, row: IncidentNote, values: dict[str, Any]) -> None:
+    def change(self, row: IncidentNote, values: dict[str, object]) -> None:
         _require_author(row)
         super().change(row, values)
         log_change(row.incident, "noted", "note changed")
@@ -93,7 +94,7 @@ class IncidentNotes(IncidentResource):
 def _require_author(row: IncidentNote) -> None:
     """Raise Forbidden if the viewer is a plain member and another person wrote the note."""
     if row.user_id != viewer().user.id and IncidentNotes.permissions.write not in viewer().role_permissions:
-        access.require(viewer(), row.incident.team_id, MANAGER)
+        access.require_permission(viewer(), row.incident.team_id, MANAGER)
 
 
 INCIDENT_NOTES = IncidentNotes()

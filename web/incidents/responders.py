@@ -51,7 +51,7 @@ STATUS_TEXTS = {
 }
 
 
-class Responders(IncidentResource):
+class Responders(IncidentResource[IncidentResponder]):
     """The responders of an incident, each once. Only the status of their response can be changed."""
 
     model = IncidentResponder
@@ -60,7 +60,7 @@ class Responders(IncidentResource):
     parent_field = IncidentResponder.incident
     id_arg = "responder_id"
 
-    def select_rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> "peewee.ModelSelect[IncidentResponder]":
         return (
             IncidentResponder.select(IncidentResponder, User, EscalationPolicy)
             .join(User, peewee.JOIN.LEFT_OUTER)
@@ -74,7 +74,7 @@ class Responders(IncidentResource):
         values = self.check_values(serialization.read_as(self.schema), incident, None)
         user, policy = values["user"], values["escalation_policy"]
         with self.transaction():
-            found = lock_incident(incident.id, [policy.id] if policy else [])
+            found = lock_incident(incident.id, get_actor(), now(), [policy.id] if policy else [])
             if found is None:
                 raise NotFound
             self._require_new(incident, values)
@@ -88,20 +88,22 @@ class Responders(IncidentResource):
             if not (responder_request.person or responder_request.policy):
                 reject("user", "The user or escalation policy no longer exists.")
             effects = request_responders(
-                found.incident, [responder_request], found.config, get_actor(), now()
+                found.incident, [responder_request], found.config, found.actor, found.now
             )
             written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
         queue.enqueue_deliveries(written.channels)
         return self.find_by_id(incident, responder_request.unique_id)
 
-    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Incident, row: IncidentResponder | None
+    ) -> dict[str, Any]:
         if row is not None:
             return {name: values[name] for name in values if name == "response_status"}
         given_fields = [name for name in ("user", "escalation_policy") if values.get(name)]
         if len(given_fields) != 1:
             reject("user", "Give either a user or an escalation policy.")
         if given_fields == ["user"]:
-            target: Any = get_account_member(viewer().account, values["user"], "user")
+            target: User | EscalationPolicy = get_account_member(viewer().account, values["user"], "user")
         else:
             target = get_usable_policy(parent.team, values["escalation_policy"], "escalation_policy")
         return {**values, "user": None, "escalation_policy": None, given_fields[0]: target}
@@ -113,9 +115,9 @@ class Responders(IncidentResource):
             if values[name] and self.select_rows(incident).where(same_target).exists():
                 reject(name, "This responder was already asked to help.")
 
-    def _lock_row(self, row: IncidentResponder) -> Any:
+    def _lock_row(self, row: IncidentResponder) -> IncidentResponder:
         """Lock the incident before the row, in the same order as all other code."""
-        if lock_incident(row.incident_id) is None:
+        if lock_incident(row.incident_id, get_actor(), now()) is None:
             raise NotFound
         return super()._lock_row(row)
 

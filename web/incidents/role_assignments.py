@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import peewee
 from marshmallow import fields
 
 from models.domain import facts
@@ -28,7 +29,7 @@ class RoleAssignmentSchema(Schema):
     creation_date = Moment(dump_only=True)
 
 
-class Assignments(IncidentResource):
+class Assignments(IncidentResource[IncidentAssignment]):
     """The roles of people in an incident. A role has one person; a new person replaces the previous one."""
 
     model = IncidentAssignment
@@ -37,7 +38,7 @@ class Assignments(IncidentResource):
     parent_field = IncidentAssignment.incident
     id_arg = "assignment_id"
 
-    def select_rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> "peewee.ModelSelect[IncidentAssignment]":
         return (
             IncidentAssignment.select(IncidentAssignment, IncidentRole, User)
             .join(IncidentRole)
@@ -45,7 +46,9 @@ class Assignments(IncidentResource):
             .where(IncidentAssignment.incident == parent)
         )
 
-    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Incident, row: IncidentAssignment | None
+    ) -> dict[str, object]:
         return {
             "role": get_team_row(IncidentRole, parent.team_id, values["role"], "role"),
             "user": get_account_member(viewer().account, values["user"], "user"),

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import peewee
 from marshmallow import fields, missing
 
 from models.domain.enums import IncidentStatus, Urgency
+from models.store.base import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.postmortems import Postmortem, PostmortemIncident
@@ -21,6 +23,7 @@ from web.http.fields import (
     Moment,
     Number,
     OptionalNumber,
+    RawData,
     Reference,
     Schema,
     Text,
@@ -35,7 +38,7 @@ class Title(fields.String):
 
     default_error_messages = {"blank": "This may not be blank."}
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         text = clean_line(super()._deserialize(value, attr, data, **kwargs), MESSAGE_LIMIT)
         if not text:
             raise self.make_error("blank")
@@ -48,7 +51,7 @@ class Reason(Text):
     def __init__(self, **options: Any) -> None:
         super().__init__(validate=None, **options)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         return clean_line(super()._deserialize(value, attr, data, **kwargs), MESSAGE_LIMIT)
 
 
@@ -58,7 +61,7 @@ class Summary(Text):
     def __init__(self, **options: Any) -> None:
         super().__init__(validate=None, **options)
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         return clean_text(super()._deserialize(value, attr, data, **kwargs), SUMMARY_LIMIT)
 
 
@@ -108,7 +111,7 @@ class PostmortemObject(Schema):
 class NestedPriority(fields.Nested):
     """A priority as an object, or null for a client that cannot read an object in this field."""
 
-    def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
+    def get_value(self, obj: object, attr: str, accessor: Any = None, default: object = missing) -> object:
         if client_profile.hides_priority():
             return None
         return super().get_value(obj, attr, accessor, default)
@@ -237,12 +240,12 @@ def _attach_postmortems(by_row: dict[int, Incident]) -> None:
         by_row[row].postmortems.append({"unique_id": unique_id, "title": title})
 
 
-def _load_services(rows: Iterable[int]) -> Any:
+def _load_services(rows: Iterable[int]) -> list[Service]:
     found = join_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
     return apply_maintenance(list(found.where(Service.id.in_(rows))))
 
 
-def _load_policies(rows: Iterable[int]) -> Any:
+def _load_policies(rows: Iterable[int]) -> "peewee.ModelSelect[EscalationPolicy]":
     return (
         EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.unique_id, EscalationPolicy.name, Team)
         .join(Team)
@@ -250,7 +253,7 @@ def _load_policies(rows: Iterable[int]) -> Any:
     )
 
 
-_REFERENCES: tuple[tuple[str, Callable[[Iterable[int]], Any]], ...] = (
+_REFERENCES: tuple[tuple[str, Callable[[Iterable[int]], Iterable[Table]]], ...] = (
     ("service", _load_services),
     ("assigned_to", lambda rows: User.select().where(User.id.in_(rows))),
     ("escalation_policy", _load_policies),

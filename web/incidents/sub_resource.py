@@ -9,12 +9,13 @@ from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
 from models.write.apply import apply
 from web.http import access
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.permissions import get_permissions
 from web.http.resource import Resource
 
 
-class IncidentResource(Resource):
+class IncidentResource(Resource[Row, Incident]):
     """The rows of one incident, for viewers who may read and change the incident."""
 
     permissions = get_permissions("incident")

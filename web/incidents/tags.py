@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import peewee
+
 from models.store.ids import new_uuid
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.teams import Tag
@@ -22,7 +24,7 @@ class IncidentTagWriteSchema(IncidentTagSchema):
     team_tag = Reference(required=True, blank=False)
 
 
-class IncidentTags(IncidentResource):
+class IncidentTags(IncidentResource[IncidentTag]):
     """The tags of an incident, each once. They are tags of its team."""
 
     model = IncidentTag
@@ -31,7 +33,7 @@ class IncidentTags(IncidentResource):
     parent_field = IncidentTag.incident
     id_arg = "incident_tag_id"
 
-    def select_rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> "peewee.ModelSelect[IncidentTag]":
         return IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident == parent)
 
     def find_by_id(self, parent: Incident, unique_id: str) -> IncidentTag:
@@ -46,7 +48,9 @@ class IncidentTags(IncidentResource):
         tag: IncidentTag = row
         return tag
 
-    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Incident, row: IncidentTag | None
+    ) -> dict[str, object]:
         if "team_tag" not in values:
             return {}
         return {"team_tag": get_team_row(Tag, parent.team_id, values["team_tag"], "team_tag")}

@@ -30,7 +30,7 @@ class IncidentTaskSchema(Schema):
     creation_date = Moment(dump_only=True)
 
 
-class IncidentTasks(IncidentResource, LimitedResource):
+class IncidentTasks(IncidentResource[IncidentTask], LimitedResource[IncidentTask, Incident]):
     """The tasks of an incident: added by people, by alert rules, or from the task template of its service."""
 
     model = IncidentTask
@@ -40,7 +40,7 @@ class IncidentTasks(IncidentResource, LimitedResource):
     id_arg = "incident_task_id"
     max_rows = 500
 
-    def select_rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> "peewee.ModelSelect[IncidentTask]":
         return (
             IncidentTask.select(IncidentTask, User, IncidentRole)
             .join(User, peewee.JOIN.LEFT_OUTER)
@@ -48,14 +48,16 @@ class IncidentTasks(IncidentResource, LimitedResource):
             .where(IncidentTask.incident == parent)
         )
 
-    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Incident, row: IncidentTask | None
+    ) -> dict[str, object]:
         if values.get("assigned_to"):
             values["assigned_to"] = get_account_member(viewer().account, values["assigned_to"], "assigned_to")
         if values.get("role"):
             values["role"] = get_team_row(IncidentRole, parent.team_id, values["role"], "role")
         return {name: value for name, value in values.items() if row is None or value != getattr(row, name)}
 
-    def insert(self, parent: Incident, values: dict[str, Any]) -> Any:
+    def insert(self, parent: Incident, values: dict[str, object]) -> IncidentTask:
         made = super().insert(parent, values)
         log_change(parent, "task_added", f"task {made.title} added")
         return made

@@ -1,6 +1,6 @@
 """The timeline of an incident as the interface shows it (under /api/tocsin/)."""
 
-from typing import Any
+from datetime import datetime
 
 from marshmallow import fields
 
@@ -69,12 +69,12 @@ class TimelineSchema(Schema):
 TIMELINE = TimelineSchema()
 
 
-def index(incident: str) -> dict[str, Any]:
+def index(incident: str) -> dict[str, object]:
     """List everything that happened to an incident, oldest first, page by page."""
     row = access.access_incident(viewer(), incident)
     keys = incident_timeline.select_entries(row)
 
-    def show(page: list[Any]) -> list[Any]:
+    def show(page: list[tuple[int, int, datetime]]) -> list[dict[str, object]]:
         return incident_timeline.load_entries((kind, number) for kind, number, _ in page)
 
     return paging.build_page(keys, paging.read_page(), show, count=keys.count())

@@ -4,8 +4,9 @@ Acceptance must be fast: it parses the body once, with types, and uses the store
 """
 
 import uuid
-from typing import Any
+from contextlib import suppress
 
+import peewee
 from flask import Response, current_app, g, request
 from marshmallow import fields, validate
 
@@ -17,7 +18,7 @@ from models.tables.services import Service
 from pipeline import identity
 from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
-from pipeline.sources.body import BadBody
+from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, serialization
 from web.http.errors import BadRequest, Forbidden, NotFound, Unavailable
 from web.http.fields import Boolean, List, Number, Schema, Text
@@ -98,12 +99,12 @@ def create_by_key(integration_key: str) -> Response:
     return serialization.build_response(event, 201)
 
 
-def create(account_id: str, extension: str, integration_key: str) -> dict[str, Any]:
+def create(account_id: str, extension: str, integration_key: str) -> dict[str, object]:
     """Create events by account, application and integration key."""
     return _build_answer(_ingest(extension, integration_key, account_id)[0])
 
 
-def create_by_application(extension: str, integration_key: str) -> dict[str, Any]:
+def create_by_application(extension: str, integration_key: str) -> dict[str, object]:
     """Accept the webhook of a monitoring tool."""
     return _build_answer(_ingest(extension, integration_key)[0])
 
@@ -118,7 +119,7 @@ def ping(integration_key: str, account_id: str | None = None) -> Response:
     return answer
 
 
-def _build_answer(submission: Submission) -> dict[str, Any]:
+def _build_answer(submission: Submission) -> dict[str, object]:
     """Build the answer to committed alerts: contract section 3.9."""
     return {"message": "success", "trace_id": submission.trace_id}
 
@@ -133,14 +134,18 @@ def _ingest(
     source = SOURCES.get(extension)
     if source is None or not access.is_uuid(key):
         raise NotFound
-    body = _read_body(source, by_key_alone or extension == heartbeat.EXTENSION)
+    body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
+    if by_key_alone:
+        # The application of the key is not known yet: two sources read the body.
+        with suppress(BadBody):
+            body.decode_json()
     parsed, problem = _parse(source, body)
     pings = _parse(SOURCES[heartbeat.EXTENSION], body)[0] if by_key_alone else []
     submission = Submission(
         key,
         account_id,
         extension,
-        body,
+        body.raw,
         len(parsed) or 1,
         str(uuid.uuid4()),
         for_integrations=problem is None,
@@ -167,7 +172,7 @@ def _read_body(source: Source, may_be_ping: bool) -> bytes:
     return body or (request.query_string if may_be_ping else b"")
 
 
-def _parse(source: Source, body: bytes) -> tuple[list[ParsedAlert], BadBody | None]:
+def _parse(source: Source, body: RequestBody) -> tuple[list[ParsedAlert], BadBody | None]:
     """Return the body's alerts, or the error of the body."""
     try:
         return source.parse(body), None
@@ -175,7 +180,7 @@ def _parse(source: Source, body: bytes) -> tuple[list[ParsedAlert], BadBody | No
         return [], error
 
 
-def _is_object(body: bytes) -> bool:
+def _is_object(body: RequestBody) -> bool:
     """Return whether the body is a JSON object. A router's key accepts any object (contract 4.1, row 11)."""
     try:
         generic.decode_object(body)
@@ -184,7 +189,7 @@ def _is_object(body: bytes) -> bool:
     return True
 
 
-def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert) -> dict[str, Any]:
+def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert) -> dict[str, object]:
     """Build the event as it is right after acceptance: without an incident, but with its final ids."""
     assert target.integration is not None
     event_id = identity.make_event_id(submission.trace_id, 0, target.integration)
@@ -223,10 +228,10 @@ def get_status(trace_id: str) -> Response:
     return serialization.build_response(_build_status(receipt, _select_visible_services(receipt)))
 
 
-def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
+def _build_status(receipt: Receipt, services: peewee.ModelSelect | None) -> dict[str, object]:
     event = alert_trace.find_first_event(receipt, services)
     integration = event.integration if event else receipt.integration
-    answer: dict[str, Any] = {
+    answer: dict[str, object] = {
         "status": alert_trace.get_status(receipt, [event] if event else []),
         # An alert that a router sent to no integration has no id here (contract 4.7).
         "alert": event.unique_id if event and integration else None,
@@ -240,7 +245,7 @@ def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
     return answer
 
 
-def _build_incident(event: Event | None) -> dict[str, Any] | None:
+def _build_incident(event: Event | None) -> dict[str, object] | None:
     if event is None or event.incident is None:
         return None
     incident = event.incident
@@ -264,7 +269,7 @@ def _access_receipt(trace_id: str) -> Receipt:
     if receipt.account_id != viewer.account.id:
         raise NotFound
     if receipt.service_id is not None:
-        access.require(viewer, get_team_of_service(receipt.service_id))
+        access.require_permission(viewer, get_team_of_service(receipt.service_id))
     elif (
         not viewer.is_admin
         and alert_trace.find_first_event(receipt, _select_visible_services(receipt)) is None
@@ -273,7 +278,7 @@ def _access_receipt(trace_id: str) -> Receipt:
     return receipt
 
 
-def _select_visible_services(receipt: Receipt) -> Any:
+def _select_visible_services(receipt: Receipt) -> peewee.ModelSelect | None:
     """Return a query of the services whose events of this receipt the viewer may see; None for all events.
 
     A receipt of a router can have events in several teams. A receipt of a deleted service or router can
@@ -285,7 +290,7 @@ def _select_visible_services(receipt: Receipt) -> Any:
     return Service.select(Service.id).where(Service.team.in_(access.select_permitted_teams(viewer)))
 
 
-def get_trace(trace_id: str) -> dict[str, Any]:
+def get_trace(trace_id: str) -> dict[str, object]:
     """Get the trace of an alert: each stage with its reason, the incident, timers and deliveries."""
     receipt = _access_receipt(trace_id)
     return alert_trace.build_trace(receipt, _select_visible_services(receipt))

@@ -6,16 +6,14 @@ answers errors.
 
 import io
 import uuid
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from pipeline.sources import SOURCES, Source
-from pipeline.sources.body import BadBody
+from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, serialization
 from web.http.errors import ApiError, NotFound, Unavailable
 from web.ingest import group_commit
-
-WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 # The key in the WSGI environment with the error, for the application.
 REFUSED = "tocsin.refused"
@@ -24,11 +22,11 @@ REFUSED = "tocsin.refused"
 class FastPath:
     """WSGI middleware. The application and the fast path share `commits`, the group commit."""
 
-    def __init__(self, application: WsgiApp, commits: group_commit.GroupCommit) -> None:
+    def __init__(self, application: WSGIApplication, commits: group_commit.GroupCommit) -> None:
         self._application = application
         self._commits = commits
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         submission = _build_submission(environ)
         if submission is None:
             return self._application(environ, start_response)
@@ -53,7 +51,7 @@ def build_answer(trace_id: str) -> bytes:
     return b'{"message":"success","trace_id":"%s"}' % trace_id.encode()
 
 
-def _build_submission(environ: dict[str, Any]) -> group_commit.Submission | None:
+def _build_submission(environ: WSGIEnvironment) -> group_commit.Submission | None:
     """Return this request's alerts, or None if the application must handle the request."""
     parsed = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
     if parsed is None or not serialization.accepts_json(environ.get("HTTP_ACCEPT", "")):
@@ -63,7 +61,7 @@ def _build_submission(environ: dict[str, Any]) -> group_commit.Submission | None
     if body is None:
         return None
     try:
-        alerts = len(source.parse(body))
+        alerts = len(source.parse(RequestBody(body)))
     except BadBody:
         return None
     return group_commit.Submission(key, account, source.extension, body, alerts, str(uuid.uuid4()))
@@ -82,7 +80,7 @@ def _match_path(path: str) -> tuple[str | None, Source, str] | None:
     return (account_id, source, key) if source is not None and access.is_uuid(key) else None
 
 
-def _read_body(environ: dict[str, Any], max_bytes: int) -> bytes | None:
+def _read_body(environ: WSGIEnvironment, max_bytes: int) -> bytes | None:
     """Read the whole body and restore it for the application.
 
     None if the Content-Length is missing, invalid or too large, or if the body is shorter.

@@ -114,9 +114,12 @@ def show(token: str) -> Response:
     return response
 
 
-def _build_address(parameters: Mapping[str, Any], **scope: Any) -> dict[str, str]:
+def _build_address(parameters: Mapping[str, Any], *, own_only: bool, schedule: str = "") -> dict[str, str]:
     feed = signed_links.CalendarFeed.for_user(
-        _ensure_key(viewer().user), months=parameters.get("months") or DEFAULT_MONTHS, **scope
+        _ensure_key(viewer().user),
+        schedule=schedule,
+        own_only=own_only,
+        months=parameters.get("months") or DEFAULT_MONTHS,
     )
     return {"url": serialization.build_url(f"/calendars/{signed_links.get_signer().sign_feed(feed)}.ics")}
 
@@ -155,7 +158,7 @@ def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> Calendar
     if schedule is None:
         return None
     try:
-        access.require(Viewer(user, user.account, "schedule_read"), schedule.team_id)
+        access.require_permission(Viewer(user, user.account, "schedule_read"), schedule.team_id)
     except Forbidden:
         return None
     by, own = f"the schedule {schedule.name} of the team {schedule.team.name}", get_display_name(user)
@@ -177,7 +180,7 @@ def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> Calendar:
     return _fill(calendar, feed, user, list(schedules))
 
 
-def _select_schedules(user: User) -> Any:
+def _select_schedules(user: User) -> "peewee.ModelSelect[Schedule]":
     return Schedule.select(Schedule, Team).join(Team).where(Team.account == user.account)
 
 

@@ -1,7 +1,7 @@
 """Escalation policies: whom an incident notifies, step by step. Contract section 3.5."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 import peewee
 from marshmallow import post_load
@@ -31,13 +31,36 @@ from web.http.resource import Resource, is_in_account, lock_services
 from web.teams.teams import get_account_members
 
 
+class Positioned(TypedDict):
+    """An item of a list in a request, with its position if the client sent one."""
+
+    position: NotRequired[int | None]
+
+
+class NewTarget(Positioned):
+    """A target of a step in a request."""
+
+    target_type: int
+    target_id: str
+
+
+class NewStep(Positioned):
+    """A step in a request."""
+
+    delay: NotRequired[int]
+    targets: NotRequired[list[NewTarget]]
+
+
+Item = TypeVar("Item", bound=Positioned)
+
+
 class TargetSchema(Schema):
     target_type = Choice(TargetType, required=True)
     target_id = Text(required=True, limit=64)
     position = OptionalNumber(min_value=0)
 
     @post_load
-    def _lower_id(self, target: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def _lower_id(self, target: NewTarget, **kwargs: object) -> NewTarget:
         """Convert the ID to lower case, because all IDs of users and schedules are lower case."""
         return {**target, "target_id": target["target_id"].lower()}
 
@@ -72,7 +95,7 @@ class PolicySchema(Schema):
     assignment_settings = Nested(AssignmentSettingsSchema, allow_none=True)
 
 
-class EscalationPolicies(Resource):
+class EscalationPolicies(Resource[EscalationPolicy, Team]):
     """The escalation policies of a team. A policy that a service uses cannot be deleted."""
 
     model = EscalationPolicy
@@ -83,19 +106,21 @@ class EscalationPolicies(Resource):
     permissions = get_permissions("escalation_policy")
     timer_column = "escalation_policy"
 
-    def select_rows(self, parent: Team) -> Any:
+    def select_rows(self, parent: Team) -> "peewee.ModelSelect[EscalationPolicy]":
         users = Service.select(peewee.fn.COUNT(Service.id)).where(
             Service.escalation_policy == EscalationPolicy.id
         )
         columns = (EscalationPolicy, users.alias("connections"))
         return EscalationPolicy.select(*columns).where(EscalationPolicy.team == parent)
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[EscalationPolicy]) -> list[EscalationPolicy]:
         for row in rows:
             row.assignment_settings = {**row.assignment_settings, "assignment_index": row.next_target}
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Team, row: EscalationPolicy | None
+    ) -> dict[str, object]:
         if "rules" in values:
             values["rules"] = _build_rules(
                 parent, values["rules"], _get_schedule_ids(row.rules if row else [])
@@ -106,7 +131,7 @@ class EscalationPolicies(Resource):
         values["next_target"] = 0
         return values
 
-    def remove(self, row: Any) -> None:
+    def remove(self, row: EscalationPolicy) -> None:
         if Service.select().where(Service.escalation_policy == row.id).exists():
             reject("escalation_policy", "A service uses this policy.")
         # Incidents of other teams may also have a shared policy.
@@ -114,7 +139,7 @@ class EscalationPolicies(Resource):
         super().remove(row)
 
 
-def _build_rules(team: Team, items: list[dict[str, Any]], known: Collection[str]) -> list[dict[str, Any]]:
+def _build_rules(team: Team, items: list[NewStep], known: Collection[str]) -> list[dict[str, object]]:
     """Return the steps as they are stored: in order, numbered from 1, each with an ID.
 
     `known` are the targets that the policy already has. A client may send them back even if they are deleted
@@ -145,14 +170,15 @@ def _get_schedule_ids(rules: list[dict[str, Any]]) -> set[str]:
     return {target["target_id"] for target in targets if target["target_type"] == TargetType.SCHEDULE}
 
 
-def sort_by_position(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def sort_by_position(items: list[Item]) -> list[Item]:
     """Sort by position if all items have one, else keep their order."""
     if any(item.get("position") is None for item in items):
         return items
-    return sorted(items, key=lambda item: item["position"])
+    # No position is None here, which the type checker does not know.
+    return sorted(items, key=lambda item: item["position"] or 0)
 
 
-def _build_targets(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _build_targets(items: list[NewTarget]) -> list[dict[str, object]]:
     """Return the targets with positions from 0, or with those of the client if all targets have one.
 
     A client compares the positions with its own when it reads the policy.
@@ -169,7 +195,7 @@ def _build_targets(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _require_targets(team: Team, rules: list[dict[str, Any]], known: Collection[str]) -> None:
+def _require_targets(team: Team, rules: list[NewStep], known: Collection[str]) -> None:
     """Raise BadRequest unless all people are in the account and the team may use all schedules."""
     target_ids: dict[int, set[str]] = {kind: set() for kind in TargetType}
     for rule in rules:

@@ -6,8 +6,8 @@ All answers need a constant number of queries. They come from the function that 
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
+import peewee
 from marshmallow import fields
 
 from models.load.oncall_config import build_oncall_config
@@ -38,7 +38,7 @@ class PolicySummarySchema(Schema):
 class Serialized(fields.Nested):
     """A nested value that is already serialized, because many policies name the same few people."""
 
-    def _serialize(self, *args: Any, **kwargs: Any) -> Any:
+    def _serialize(self, *args: object, **kwargs: object) -> object:
         return args[0]
 
 
@@ -70,7 +70,7 @@ BY_POLICY = OnCallSchema()
 BY_STEP = OnCallPolicySchema()
 
 
-def list_by_policy(team_id: str) -> list[dict[str, Any]]:
+def list_by_policy(team_id: str) -> list[dict[str, object]]:
     """List who is on call in each escalation policy of a team"""
     team = access.access_team(viewer(), team_id)
     return [
@@ -83,13 +83,13 @@ def list_by_policy(team_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def list_by_step(team_id: str) -> list[dict[str, Any]]:
+def list_by_step(team_id: str) -> list[dict[str, object]]:
     """List who is on call in each step of the escalation policies of a team"""
     team = access.access_team(viewer(), team_id)
     return _build_steps(team, _select_policies(team))
 
 
-def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str, Any]]:
+def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str, object]]:
     """Retrieve who is on call in each step of an escalation policy"""
     team = access.access_team(viewer(), team_id)
     return _build_steps(
@@ -97,18 +97,18 @@ def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str
     )
 
 
-def get_service_on_call(team_id: str, service_id: str) -> list[dict[str, Any]]:
+def get_service_on_call(team_id: str, service_id: str) -> list[dict[str, object]]:
     """Retrieve who is on call in each step of the escalation policy of a service"""
     service = access.access_service(viewer(), team_id, service_id)
     return _build_steps(service.team, [service.escalation_policy] if service.escalation_policy else [])
 
 
-def _select_policies(team: Team) -> Any:
+def _select_policies(team: Team) -> "peewee.ModelSelect[EscalationPolicy]":
     policies = EscalationPolicy.select().where(EscalationPolicy.team == team)
     return policies.order_by(EscalationPolicy.creation_date, EscalationPolicy.id)
 
 
-def _build_steps(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
+def _build_steps(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, object]]:
     return [
         {
             "unique_id": policy.unique_id,
@@ -129,7 +129,7 @@ def _build_steps(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[
 
 def _find_on_call(
     team: Team, policies: Iterable[EscalationPolicy], at: datetime
-) -> list[tuple[EscalationPolicy, list[list[dict[str, Any]]]]]:
+) -> list[tuple[EscalationPolicy, list[list[dict[str, object]]]]]:
     """Yield each policy with the serialized people whom its steps would notify now."""
     rows = list(policies)
     config = build_oncall_config(team, rows)

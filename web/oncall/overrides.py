@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+import peewee
 from flask import g
 from marshmallow import fields
 
@@ -27,7 +28,7 @@ class OverrideDetailsSchema(OverrideSchema):
     overridden_details = fields.Function(lambda override: override.overridden)
 
 
-class Overrides(Resource):
+class Overrides(Resource[ScheduleOverride, Schedule]):
     """The overrides of a schedule: a person who is on call instead of the people of the layers."""
 
     model = ScheduleOverride
@@ -50,7 +51,7 @@ class Overrides(Resource):
         rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
         return schedule
 
-    def select_rows(self, parent: Schedule) -> Any:
+    def select_rows(self, parent: Schedule) -> "peewee.ModelSelect[ScheduleOverride]":
         overrides = ScheduleOverride.select(ScheduleOverride, User).join(User)
         return overrides.where(ScheduleOverride.schedule == parent)
 
@@ -62,11 +63,13 @@ class Overrides(Resource):
             row.overridden = found.get(row.unique_id, {})
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Schedule, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Schedule, row: ScheduleOverride | None
+    ) -> dict[str, object]:
         values["user"] = get_account_member(viewer().account, values["user"], "user")
         return values
 
-    def insert(self, parent: Schedule, values: dict[str, Any]) -> ScheduleOverride:
+    def insert(self, parent: Schedule, values: dict[str, object]) -> ScheduleOverride:
         """Insert an override under the lock of the schedule, so that no replacement of the list misses it."""
         lock_row(parent)
         existing_count = self.select_rows(parent).count()

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
 
 from flask import request
 from marshmallow import fields
@@ -136,7 +135,7 @@ TIMELINE = ScheduleTimelineSchema()
 ON_CALL = ScheduleOnCallSchema()
 
 
-def get_timeline(schedule_id: str) -> dict[str, Any]:
+def get_timeline(schedule_id: str) -> dict[str, object]:
     """Show the shifts, gaps and conflicts of a schedule over a time"""
     row = _access(schedule_id)
     start, end = _read_period()
@@ -157,7 +156,7 @@ def get_timeline(schedule_id: str) -> dict[str, Any]:
     }
 
 
-def get_on_call(schedule_id: str) -> dict[str, Any]:
+def get_on_call(schedule_id: str) -> dict[str, object]:
     """Show who is on call in a schedule at a time, until when, and who is next"""
     row = _access(schedule_id)
     at: datetime = serialization.load(MOMENT_QUERY, request.args).get("at") or now()
@@ -177,7 +176,7 @@ def get_on_call(schedule_id: str) -> dict[str, Any]:
 def _access(schedule_id: str) -> Schedule:
     rows = schedule_overview.select_schedules(Team.account == viewer().account)
     row: Schedule = access.find(rows, Schedule.unique_id, schedule_id)
-    access.require(viewer(), row.team_id)
+    access.require_permission(viewer(), row.team_id)
     return row
 
 
@@ -221,7 +220,7 @@ class _ScheduleView:
 
     def find_problems(
         self, found: list[Shift], start: datetime, end: datetime, max_conflicts: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return gaps, and at most `max_conflicts` conflicts with schedules that the viewer may read."""
         names = {username: get_display_name(user) for username, user in self.users.items()}
         related = self._find_related(found, start)
@@ -250,7 +249,7 @@ class _ScheduleView:
         )
         return [other for other in named_schedules if other.row != self.schedule.row]
 
-    def _show_problem(self, problem: Problem) -> dict[str, Any]:
+    def _show_problem(self, problem: Problem) -> dict[str, object]:
         return {
             "kind": problem.kind,
             "start": problem.start,
@@ -260,7 +259,7 @@ class _ScheduleView:
             "what": problem.what,
         }
 
-    def show(self, whole: FullShift) -> dict[str, Any]:
+    def show(self, whole: FullShift) -> dict[str, object]:
         shift = whole.shift
         return {
             "user": self.users[shift.username],
@@ -274,7 +273,7 @@ class _ScheduleView:
 
 def _list_current(
     view: _ScheduleView, config: OnCallConfig, found: list[Shift], at: datetime, until: datetime
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the present shifts, each with the user who is notified instead, if there is one."""
     held = shifts.list_current(view.schedule, at, found, until)
     recipients = {
@@ -294,7 +293,7 @@ def _list_current(
 
 def _build_handoff(
     view: _ScheduleView, config: OnCallConfig, found: list[Shift], at: datetime, until: datetime
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     moment = shifts.find_handoff(found, at, until)
     if moment is None:
         return None

@@ -29,6 +29,7 @@ from web.http.fields import (
     Number,
     OptionalMoment,
     OptionalNumber,
+    RawData,
     Reference,
     Schema,
     Text,
@@ -58,7 +59,7 @@ class ChosenId(Text):
 
     _V4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         chosen = value.strip().lower() if isinstance(value, str) else ""
         return chosen if self._V4.fullmatch(chosen) else ""
 
@@ -70,7 +71,7 @@ class TimeOfDay(Text):
 
     _PARTS = re.compile("([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}))?")
 
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))
         if parts is None:
             raise self.make_error("time")
@@ -113,7 +114,7 @@ class LayerSchema(Schema):
     is_active = Boolean()
 
     @validates_schema
-    def _check_times(self, layer: dict[str, Any], **kwargs: Any) -> None:
+    def _check_times(self, layer: dict[str, Any], **kwargs: object) -> None:
         end = layer.get("rotation_end_time")
         if end is not None and end <= layer["rotation_start_time"]:
             raise ValidationError("Must be after the start.", "rotation_end_time")
@@ -135,7 +136,7 @@ class OverrideSchema(Schema):
     unique_id = Text(dump_only=True)
 
     @validates_schema
-    def _check_times(self, override: dict[str, Any], **kwargs: Any) -> None:
+    def _check_times(self, override: dict[str, Any], **kwargs: object) -> None:
         if override["end_time"] <= override["start_time"]:
             raise ValidationError("Must be after the start.", "end_time")
 
@@ -162,7 +163,7 @@ class ScheduleSchema(Schema):
 LAYER = LayerSchema()
 
 
-class Schedules(Resource):
+class Schedules(Resource[Schedule, Team]):
     """The schedules of a team. A schedule that a policy names may be deleted; its step then finds nobody."""
 
     model = Schedule
@@ -172,7 +173,7 @@ class Schedules(Resource):
     id_arg = "schedule_id"
     permissions = get_permissions("schedule")
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Schedule]) -> list[Schedule]:
         connections = _count_connections(viewer().account)
         for row in rows:
             row.connections = connections[row.unique_id]
@@ -181,7 +182,7 @@ class Schedules(Resource):
         attach(rows, "overrides", people, ScheduleOverride.schedule)
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, object]:
         if "layers" in values:
             turns = (turn["user"] for layer in values["layers"] for turn in layer.get("users", []))
             get_account_members(parent.account, turns, "layers")
@@ -228,7 +229,9 @@ class IdAllocator:
         return found
 
 
-def _build_layers(new: list[dict[str, Any]], old: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
+def _build_layers(
+    new: list[dict[str, Any]], old: list[dict[str, object]], at: datetime
+) -> list[dict[str, object]]:
     """Return the layers as they are stored. A layer with unchanged content keeps its IDs and edit time."""
     ids = IdAllocator()
     before = {layer["unique_id"]: layer for layer in old}
@@ -236,7 +239,7 @@ def _build_layers(new: list[dict[str, Any]], old: list[dict[str, Any]], at: date
     return [_mark_edited(layer, before.get(layer["unique_id"]), at) for layer in layers]
 
 
-def _build_layer(place: int, new: dict[str, Any], ids: IdAllocator) -> dict[str, Any]:
+def _build_layer(place: int, new: dict[str, Any], ids: IdAllocator) -> dict[str, object]:
     turns = sort_by_position(new.get("users", []))
     dumped: dict[str, Any] = LAYER.dump(
         {
@@ -264,7 +267,9 @@ def _build_layer(place: int, new: dict[str, Any], ids: IdAllocator) -> dict[str,
     return dumped
 
 
-def _mark_edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datetime) -> dict[str, Any]:
+def _mark_edited(
+    layer: dict[str, object], before: dict[str, object] | None, at: datetime
+) -> dict[str, object]:
     if before is None:
         return layer
     if _strip_ids(layer) == _strip_ids(before):
@@ -272,7 +277,7 @@ def _mark_edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datet
     return {**layer, "last_edited": format_moment(at)}
 
 
-def _strip_ids(layer: Any) -> Any:
+def _strip_ids(layer: object) -> object:
     """Return the content of a layer without IDs and without the time of its last edit."""
     if isinstance(layer, list):
         return [_strip_ids(part) for part in layer]

@@ -6,7 +6,6 @@ without a service, for example those of a router.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
 from flask import current_app
@@ -14,8 +13,10 @@ from marshmallow import fields
 
 from models.domain.shortid import ALPHABET
 from models.reports import dead_letters
-from models.reports.dead_letters import ChangeResult, DeadLetter, Key, Scope
+from models.reports.dead_letters import DeadLetter, Key, Scope
 from models.tables.accounts import get_display_name
+from models.write import change_dead_letters
+from models.write.change_dead_letters import ChangeResult
 from pipeline.topology import build_segments, find_segment
 from web.http import access, paging
 from web.http.auth import viewer
@@ -74,7 +75,7 @@ PAGE = DeadLetterPageSchema()
 REPLAYED = ReplayedSchema()
 
 
-def index() -> dict[str, Any]:
+def index() -> dict[str, object]:
     """List dead letters, newest first, with pages."""
     teams = None if viewer().is_admin else access.select_permitted_teams(viewer())
     scope = Scope(viewer().account.id, teams=teams)
@@ -82,9 +83,13 @@ def index() -> dict[str, Any]:
     return paging.build_page(
         dead_letters.select_keys(scope, newest_first=True),
         paging.read_page(),
-        lambda rows: dead_letters.load_all([Key(*row) for row in rows]),
+        _load,
         count=total,
     )
+
+
+def _load(page: list[tuple[bool, int, int, int]]) -> list[DeadLetter]:
+    return dead_letters.load_all([Key(*row) for row in page])
 
 
 def retrieve(dead_letter_id: str) -> DeadLetter:
@@ -95,8 +100,8 @@ def retrieve(dead_letter_id: str) -> DeadLetter:
 def replay(dead_letter_id: str) -> dict[str, str]:
     """Replay a dead letter: process it again as if it had just arrived."""
     found = _access(dead_letter_id)
-    changed = dead_letters.replay([found.key], get_display_name(viewer().user))
-    if changed.ownerless:
+    changed = change_dead_letters.replay([found.key], get_display_name(viewer().user))
+    if changed.owner_deleted:
         reject("id", "Its integration or router was deleted, so this dead letter can only be dropped.")
     _require_changed(changed)
     _enqueue(changed, current_app.config["SETTINGS"].pipeline_queues)
@@ -106,7 +111,7 @@ def replay(dead_letter_id: str) -> dict[str, str]:
 
 def destroy(dead_letter_id: str) -> None:
     """Drop a dead letter: it can no longer be replayed."""
-    changed = dead_letters.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
+    changed = change_dead_letters.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
     _require_changed(changed)
     log.info("dead letter dropped", ids=changed.ids)
 
@@ -120,7 +125,7 @@ def _access(dead_letter_id: str) -> DeadLetter:
     if found.team is None:
         access.access_account(viewer(), ADMIN)
     else:
-        access.require(viewer(), found.team)
+        access.require_permission(viewer(), found.team)
     return found
 
 

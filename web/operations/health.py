@@ -9,9 +9,11 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify
 
+from models.domain.channels import ACCOUNT_CHANNEL, CHANNELS
 from models.reports import dead_letters
 from models.store.base import connection, store
 from models.tables.accounts import Liveness
+from runtime.settings import find_unset
 from workers import queue
 
 blueprint = Blueprint("health", __name__)
@@ -32,16 +34,20 @@ def healthz() -> Response:
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
     """Answer 200 if alerts can be committed. The answer shows other problems, but they do not change it."""
-    result = probe.check()
+    result, settings = probe.check(), current_app.config["SETTINGS"]
+    channels = {
+        spec.name: "not set" if find_unset(settings, spec.name) else "ok" for spec in CHANNELS.values()
+    }
     parts = {
         "database": result.database,
         "broker": "ok" if queue.is_reachable() else "away",
         "clock": result.clock,
-        "mail": "ok" if current_app.config["SETTINGS"].smtp_host else "not set",
+        "mail": channels[CHANNELS[ACCOUNT_CHANNEL].name],
     }
     ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
-    return jsonify({"status": status, **parts, "dead_letters": result.dead_letters}), 200 if ready else 503
+    body = {"status": status, **parts, "channels": channels, "dead_letters": result.dead_letters}
+    return jsonify(body), 200 if ready else 503
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from models.domain.applications import APPLICATIONS
+from models.domain.channels import get_channel_name
 from models.domain.effects import EventState, IncidentState, NotificationState
-from models.domain.enums import AlertType, Collation, ContactType, IntegrationType
+from models.domain.enums import AlertType, Collation, IntegrationType
 from models.domain.facts import LaneFacts, OnCallConfig
 from models.load import timers
 from models.load.incidents import (
@@ -28,18 +29,15 @@ from models.load.oncall_config import load_next_targets
 from models.load.simulation import load_contact_names, load_pending_notifications, load_users
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
-from models.tables.services import Integration
+from models.tables.services import Integration, Service
 from pipeline.lane_state import EntityKey, LaneState, PastIncident
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
 from pipeline.simulation.simulate import SimulationResult, simulate
 from pipeline.sources import SOURCES
-from pipeline.sources.body import BadBody
+from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import parse_alerts
-from runtime.settings import Settings, get_delivery_problem
-
-JsonDict = dict[str, Any]
 
 DEFAULT_DURATION = timedelta(hours=2)
 # A body can contain very many alerts, and each alert can open an incident.
@@ -70,17 +68,12 @@ def adjust_to_now(at: datetime, now: datetime) -> datetime:
     return now if minute <= at < now else at
 
 
-def list_warnings(settings: Settings) -> list[str]:
-    """Return the problems of the settings because of which nobody would be notified."""
-    return [delivery_problem] if (delivery_problem := get_delivery_problem(settings)) else []
-
-
 def get_source(integration: Integration) -> str:
     """Return the tool of an integration, as its address names it."""
     return APPLICATIONS[integration.application].extension
 
 
-def find_integrations(service: Any, source: str | None) -> list[Integration]:
+def find_integrations(service: Service, source: str | None) -> list[Integration]:
     """Return the integrations of a service that accept alerts of this tool (None: of any tool).
 
     If no integration is for this tool, return all. Disabled integrations count only if all are disabled.
@@ -91,9 +84,11 @@ def find_integrations(service: Any, source: str | None) -> list[Integration]:
     return [row for row in found if source in (None, get_source(row))] or found
 
 
-def run_simulation(request: SimulationRequest, is_enough: Callable[[], bool] = lambda: False) -> JsonDict:
+def run_simulation(
+    request: SimulationRequest, is_enough: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """Run a simulation. BadBody for a body that would be refused, or that has too many alerts."""
-    parsed = SOURCES[request.source].parse(request.body)
+    parsed = SOURCES[request.source].parse(RequestBody(request.body))
     if len(parsed) > MAX_ALERTS:
         raise BadBody("", f"contains {len(parsed):,} alerts, but at most {MAX_ALERTS} can be simulated")
     with store().read_transaction():
@@ -108,7 +103,7 @@ def get_refusal(integration: Integration) -> str | None:
     return None if integration.is_enabled else "not accepted: the integration is disabled"
 
 
-def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
+def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> dict[str, object]:
     integration, at = request.integration, request.at
     # Open incidents continue from now until the alert arrives.
     since = min(at, store().now()) if request.with_open else at
@@ -183,12 +178,12 @@ def _extend_config(config: OnCallConfig, incidents: Sequence[IncidentState], at:
     )
 
 
-def _build_refusal(request: SimulationRequest, why: str) -> JsonDict:
+def _build_refusal(request: SimulationRequest, why: str) -> dict[str, object]:
     refusal = SimulatedEvent(request.at, SimulatedKind.PIPELINE, "accept", why, None)
     return _to_json(request, SimulationResult((refusal,)))
 
 
-def _to_json(request: SimulationRequest, result: SimulationResult) -> JsonDict:
+def _to_json(request: SimulationRequest, result: SimulationResult) -> dict[str, object]:
     names = _Names.load(result)
     places = {incident.unique_id: place for place, incident in enumerate(result.incidents, start=1)}
     service = request.integration.service
@@ -209,7 +204,7 @@ def _to_json(request: SimulationRequest, result: SimulationResult) -> JsonDict:
     }
 
 
-def _name_to_json(row: Any) -> JsonDict:
+def _name_to_json(row: Service | Integration) -> dict[str, object]:
     return {"unique_id": row.unique_id, "name": row.name}
 
 
@@ -241,7 +236,7 @@ class _Names:
         return self.contacts.get(notification.contact or 0, "the account's address")
 
 
-def _alert_to_json(event: EventState, places: dict[str, int]) -> JsonDict:
+def _alert_to_json(event: EventState, places: dict[str, int]) -> dict[str, object]:
     """Build the same fields as an alert trace (models/reports/alert_trace.py)."""
     return {
         "message": event.message,
@@ -255,7 +250,9 @@ def _alert_to_json(event: EventState, places: dict[str, int]) -> JsonDict:
     }
 
 
-def _event_to_json(event: SimulatedEvent, at: datetime, names: _Names, places: dict[str, int]) -> JsonDict:
+def _event_to_json(
+    event: SimulatedEvent, at: datetime, names: _Names, places: dict[str, int]
+) -> dict[str, object]:
     notification = event.notification
     user = names.users.get(notification.user) if notification else None
     return {
@@ -267,12 +264,12 @@ def _event_to_json(event: SimulatedEvent, at: datetime, names: _Names, places: d
         "incident": places.get(event.incident or ""),
         "person": get_display_name(user) if user else None,
         "username": user.username if user else None,
-        "channel": ContactType(notification.channel).name.lower() if notification else None,
+        "channel": get_channel_name(notification.channel) if notification else None,
         "contact": names.get_contact_name(notification) if notification else None,
     }
 
 
-def _incident_to_json(incident: IncidentState, names: _Names) -> JsonDict:
+def _incident_to_json(incident: IncidentState, names: _Names) -> dict[str, object]:
     return {
         "incident_number": incident.number,
         "title": incident.title,
@@ -284,7 +281,9 @@ def _incident_to_json(incident: IncidentState, names: _Names) -> JsonDict:
     }
 
 
-def _people_to_json(first_times: Mapping[int, datetime], at: datetime, names: _Names) -> list[JsonDict]:
+def _people_to_json(
+    first_times: Mapping[int, datetime], at: datetime, names: _Names
+) -> list[dict[str, object]]:
     """List the notified people in order, with the time of the first notification to each."""
     return [
         {

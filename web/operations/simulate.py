@@ -8,15 +8,18 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import peewee
 from flask import current_app
 from marshmallow import fields
 
+from models.reports.delivery_problems import list_delivery_problems
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody
 from web.http import access, serialization
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.errors import BadRequest, NotFound, reject
@@ -150,7 +153,7 @@ SIMULATE = SimulateSchema()
 SIMULATION = SimulationSchema()
 
 
-def run() -> dict[str, Any]:
+def run() -> dict[str, object]:
     """Simulate an alert: who would be notified, when, by which contact and why. Nothing is written."""
     values = serialization.read_body()
     if (values.get("alert") is None) == (values.get("payload") is None):
@@ -176,12 +179,15 @@ def run() -> dict[str, Any]:
         with CONCURRENCY.acquire(viewer().account):
             until = time.thread_time() + MAX_CPU_S
             result = run_simulation.run_simulation(question, lambda: time.thread_time() > until)
-        return {**result, "warnings": run_simulation.list_warnings(current_app.config["SETTINGS"])}
+        return {
+            **result,
+            "warnings": list_delivery_problems(current_app.config["SETTINGS"], viewer().account),
+        }
     except BadBody as error:
         raise BadRequest({_prefix(form, field): why for field, why in error.errors.items()}) from None
 
 
-def _encode(form: str, value: Any) -> bytes:
+def _encode(form: str, value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except RecursionError:
@@ -200,14 +206,14 @@ def _find_integration(values: dict[str, Any], source: str | None) -> Integration
     if values.get("integration"):
         joined = Integration.select(Integration, Service, Team).join(Service).join(Team)
         integration: Integration = _find("integration", joined, Integration, values["integration"])
-        access.require(viewer(), integration.service.team_id)
+        access.require_permission(viewer(), integration.service.team_id)
         if values.get("service") not in (None, integration.service.unique_id):
             reject("integration", "This integration does not belong to this service.")
         return integration
     if not values.get("service"):
         reject("service", "Give a service or an integration.")
     service = _find("service", Service.select(Service, Team).join(Team), Service, values["service"])
-    access.require(viewer(), service.team_id)
+    access.require_permission(viewer(), service.team_id)
     found = run_simulation.find_integrations(service, source)
     if len(found) != 1:
         names = ", ".join(row.name for row in found)
@@ -216,7 +222,7 @@ def _find_integration(values: dict[str, Any], source: str | None) -> Integration
     return found[0]
 
 
-def _find(field: str, joined: Any, table: Any, unique_id: str) -> Any:
+def _find(field: str, joined: "peewee.ModelSelect[Row]", table: type[Row], unique_id: str) -> Row:
     try:
         return access.find(joined.where(Team.account == viewer().account), table.unique_id, unique_id)
     except NotFound:

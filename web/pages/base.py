@@ -1,7 +1,6 @@
 """Render HTML pages. They must not be cached, indexed or framed, and send no referrer."""
 
 import secrets
-from typing import Any
 
 from flask import Response, make_response, render_template
 
@@ -13,7 +12,7 @@ HEADERS = {
 }
 
 
-def render_page(template: str, code: int, **values: Any) -> Response:
+def render_page(template: str, code: int, **values: object) -> Response:
     """Render a page with an inline style. The page can load and run nothing else, and cannot be framed."""
     nonce = secrets.token_urlsafe(16)
     response = make_response(render_template(template, nonce=nonce, **values), code)

@@ -6,7 +6,6 @@ link" and redirects to the page. The page works without JavaScript and loads not
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 import peewee
@@ -24,7 +23,7 @@ from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline import incidents
-from pipeline.messages import format_time
+from pipeline.messages import ACTIONS, format_time
 from pipeline.sources.cleaning import clean_url
 from web.http.auth import now
 from web.pages.base import HEADERS, render_page
@@ -34,12 +33,6 @@ from workers import queue
 MAX_ALERTS = 10
 MAX_URLS = 3
 MAX_LOG_ENTRIES = 50
-
-# Label of a button -> the new status, and the statuses in which the page shows the button.
-BUTTONS = {
-    "acknowledge": (IncidentStatus.ACKNOWLEDGED, {IncidentStatus.TRIGGERED}),
-    "resolve": (IncidentStatus.RESOLVED, {IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +57,12 @@ def act(token: str) -> Response:
     found = _open_link(token)
     if isinstance(found, Response):
         return found
-    button = BUTTONS.get(request.form.get("act", ""))
-    if button is not None:
-        _change_status(found, *button)
+    action = ACTIONS.get(request.form.get("act", ""))
+    if action is not None:
+        _change_status(found, *action)
     # The redirect makes a reload of the page a GET, so that it does not act again.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
-    response: Any = redirect(f"{prefix}{request.path}", 303)
+    response = redirect(f"{prefix}{request.path}", 303)
     response.headers.update(HEADERS)
     return make_response(response)
 
@@ -104,13 +97,11 @@ def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[Incident
     name = get_display_name(opened.user)
     actor = Actor(ActorKind.LINK, f"{name} by link", user=opened.user.id)
     with store().write_transaction():
-        found = lock_incident(opened.incident.id)
-        if found is None or found.incident.status not in allowed:
+        context = lock_incident(opened.incident.id, actor, now())
+        if context is None or context.incident.status not in allowed:
             return
         reason = f"{to.name.capitalize()} by {name} with the link in a message."
-        effects = incidents.change_status(
-            found.incident, to, found.service, found.config, actor, now(), reason, found.children
-        )
+        effects = incidents.change_status(context, to, reason)
         written = apply(ChangeSet(effects=list(effects)))
     queue.enqueue_deliveries(written.channels)
 
@@ -129,17 +120,17 @@ def _render_incident(opened: OpenedLink) -> Response:
         since=opened.moment(incident.creation_date),
         assignee=get_display_name(assignee) if assignee else None,
         reader=get_display_name(opened.user),
-        buttons=[word for word, (_, states) in BUTTONS.items() if status in states],
+        buttons=[word for word, (_, states) in ACTIONS.items() if status in states],
         alerts=[_build_alert(opened, row) for row in _list_alerts(incident)],
         log=[_build_entry(opened, row) for row in _list_log(incident)],
     )
 
 
-def _list_alerts(incident: Incident) -> Any:
+def _list_alerts(incident: Incident) -> "peewee.ModelSelect[Event]":
     return Event.select().where(Event.incident == incident).order_by(Event.id.desc()).limit(MAX_ALERTS)
 
 
-def _build_alert(opened: OpenedLink, event: Event) -> dict[str, Any]:
+def _build_alert(opened: OpenedLink, event: Event) -> dict[str, object]:
     urls = [clean_url(str(url.get("link_url", ""))) for url in event.alert.get("urls") or ()]
     return {
         "message": event.message,
@@ -150,7 +141,7 @@ def _build_alert(opened: OpenedLink, event: Event) -> dict[str, Any]:
     }
 
 
-def _list_log(incident: Incident) -> Any:
+def _list_log(incident: Incident) -> "peewee.ModelSelect[IncidentLog]":
     query = IncidentLog.select().where(IncidentLog.incident == incident)
     return query.order_by(IncidentLog.id.desc()).limit(MAX_LOG_ENTRIES)
 

@@ -44,7 +44,7 @@ class GroupingPolicySchema(Schema):
     updated_at = Moment(dump_only=True)
 
 
-class GroupingPolicies(LimitedResource):
+class GroupingPolicies(LimitedResource[AlertGroupingPolicy, Service]):
     """The grouping policies of a service."""
 
     model = AlertGroupingPolicy
@@ -58,7 +58,9 @@ class GroupingPolicies(LimitedResource):
     def get_parent(self, **ids: str) -> Service:
         return access.access_service(viewer(), **ids)
 
-    def check_values(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Service, row: AlertGroupingPolicy | None
+    ) -> dict[str, object]:
         if "match_fields" in values:
             values["match_fields"] = _clean_fields(values["match_fields"])
         return {**values, "updated_at": now()}

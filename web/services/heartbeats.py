@@ -1,7 +1,6 @@
 """Heartbeats: how often an integration expects a ping, and whether a ping is missing (under /api/tocsin/)."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from marshmallow import ValidationError, validates
 
@@ -33,7 +32,7 @@ class HeartbeatSchema(Schema):
     is_missing = Boolean(dump_only=True)
 
     @validates("every")
-    def _require_length(self, seconds: int, **kwargs: Any) -> None:
+    def _require_length(self, seconds: int, **kwargs: object) -> None:
         if 0 < seconds < MIN_S:
             raise ValidationError(f"Must be from {MIN_S} to {MAX_S} seconds, or 0 for never.")
 
@@ -41,12 +40,12 @@ class HeartbeatSchema(Schema):
 HEARTBEAT = HeartbeatSchema()
 
 
-def retrieve(heartbeat_id: str) -> dict[str, Any]:
+def retrieve(heartbeat_id: str) -> dict[str, object]:
     """Show how often an integration expects pings, when the last one came, and whether one is missing."""
     return _show(_access_integration(heartbeat_id), store().now())
 
 
-def update(heartbeat_id: str) -> dict[str, Any]:
+def update(heartbeat_id: str) -> dict[str, object]:
     """Set how often an integration expects a ping; the first period begins now."""
     found = _access_integration(heartbeat_id)
     values = serialization.read_as(HEARTBEAT, partial=True)
@@ -62,7 +61,7 @@ def update(heartbeat_id: str) -> dict[str, Any]:
     return _show(row, now())
 
 
-def build_expectation(row: Integration, moment: datetime) -> dict[str, Any]:
+def build_expectation(row: Integration, moment: datetime) -> dict[str, object]:
     """Return the columns of an integration that expects its next ping from `moment` on.
 
     The time of the last ping does not change.
@@ -87,13 +86,13 @@ def _access_integration(integration_id: str) -> Integration:
     rows = Integration.select(Integration, Service).join(Service).join(Team)
     rows = rows.where(Team.account == viewer().account)
     row: Integration = access.find(rows, Integration.unique_id, integration_id)
-    access.require(viewer(), row.service.team_id)
+    access.require_permission(viewer(), row.service.team_id)
     if row.application != applications.HEARTBEAT:
         reject("integration", "Only integrations of the application Heartbeat expect pings.")
     return row
 
 
-def _show(row: Integration, moment: datetime) -> dict[str, Any]:
+def _show(row: Integration, moment: datetime) -> dict[str, object]:
     """Return the heartbeat for an answer. `last_ping` is the time of the last ping without a problem."""
     condition = (Entity.integration == row) & (Entity.entity_id == heartbeat.ENTITY)
     late = row.expected_at is None or row.expected_at <= moment

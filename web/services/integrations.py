@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import peewee
 from marshmallow import fields, validate
 
 from models.domain.applications import APPLICATIONS, HEARTBEAT, Application
@@ -59,7 +60,7 @@ def webhook_url(integration: Integration) -> str:
     return serialization.build_url(f"/api/integration/{extension}/{integration.integration_key}/")
 
 
-class Integrations(Resource):
+class Integrations(Resource[Integration, Service]):
     """The integrations of a service. Each has a key and the application that sends its alerts."""
 
     model = Integration
@@ -73,29 +74,31 @@ class Integrations(Resource):
     def get_parent(self, **ids: str) -> Service:
         return access.access_service(viewer(), **ids)
 
-    def select_rows(self, parent: Service) -> Any:
+    def select_rows(self, parent: Service) -> "peewee.ModelSelect[Integration]":
         return Integration.select(Integration, User).join(User).where(Integration.service == parent)
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Integration]) -> list[Integration]:
         for row in rows:
             row.application_reference = APPLICATIONS[row.application]
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Service, row: Integration | None
+    ) -> dict[str, object]:
         if "application" in values:
             values["application"] = values["application"].lower()
             if values["application"] not in APPLICATIONS:
                 reject("application", "No such application.")
         return values
 
-    def insert(self, parent: Service, values: dict[str, Any]) -> Any:
+    def insert(self, parent: Service, values: dict[str, object]) -> Integration:
         made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
         return super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
 
-    def change(self, row: Integration, values: dict[str, Any]) -> None:
+    def change(self, row: Integration, values: dict[str, object]) -> None:
         super().change(row, {**values, **_get_ping_changes(row, values)})
 
-    def _lock_row(self, row: Integration) -> Any:
+    def _lock_row(self, row: Integration) -> Integration:
         """Lock the service before the row, as its lane does, which also writes the expected time of pings."""
         if row.application == HEARTBEAT:
             lock_services(Service.id == row.service_id)
@@ -106,14 +109,19 @@ class Integrations(Resource):
         super().remove(row)
 
 
-def _get_ping_changes(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
+def _get_ping_changes(row: Integration | None, values: dict[str, object]) -> dict[str, object]:
     """Return the heartbeat columns that these values change in an integration (None: a new one).
 
     An integration that begins to accept pings expects the first ping from now on.
     """
     was_heartbeat = row is not None and row.application == HEARTBEAT
     if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
-        cleared = {"heartbeat_interval": 0, "heartbeat_grace": 0, "expected_at": None, "last_ping_at": None}
+        cleared: dict[str, object] = {
+            "heartbeat_interval": 0,
+            "heartbeat_grace": 0,
+            "expected_at": None,
+            "last_ping_at": None,
+        }
         return cleared if was_heartbeat else {}
     before = lock_row(row) if row is not None else Integration()
     after = Integration(**{**before.__data__, **values})

@@ -15,7 +15,7 @@ class OutgoingRuleSchema(Schema):
     rule_json = RuleJson()
 
 
-class OutgoingRules(LimitedResource):
+class OutgoingRules(LimitedResource[OutgoingRule, Integration]):
     """Conditions on incidents. All of them are evaluated at each change of an incident."""
 
     model = OutgoingRule

@@ -14,6 +14,7 @@ from models.tables.services import Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team
 from schedules.maintenance import find_in_force, was_in_force
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import (
@@ -57,7 +58,7 @@ class ServiceSchema(Schema):
 REFERENCES = (("sla", Sla), ("team_priority", Priority), ("task_template", TaskTemplate))
 
 
-class Services(Resource):
+class Services(Resource[Service, Team]):
     """The services of a team. The three references are required, but two of them may be blank."""
 
     model = Service
@@ -69,13 +70,13 @@ class Services(Resource):
     timer_column = "service"
     put_is_strict = True
 
-    def select_rows(self, parent: Team) -> Any:
+    def select_rows(self, parent: Team) -> "peewee.ModelSelect[Service]":
         return join_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Service]) -> list[Service]:
         return apply_maintenance(rows)
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, object]:
         for name, model in REFERENCES:
             if values.get(name):
                 values[name] = get_team_row(model, parent, values[name], name)
@@ -86,7 +87,7 @@ class Services(Resource):
         _check_timeouts(values, row or Service())
         return values if row is None else _drop_echo(values, row)
 
-    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+    def insert(self, parent: Team, values: dict[str, object]) -> Service:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
 
 
@@ -97,7 +98,7 @@ SERVICE_COLUMNS = (
 )  # fmt: skip
 
 
-def join_references(services: Any) -> Any:
+def join_references(services: "peewee.ModelSelect[Service]") -> "peewee.ModelSelect[Service]":
     return (
         services.join_from(Service, User, on=Service.created_by)
         .join_from(Service, EscalationPolicy, peewee.JOIN.LEFT_OUTER)
@@ -120,7 +121,7 @@ def apply_maintenance(services: list[Service]) -> list[Service]:
     return services
 
 
-def _get_maintenance_values(service: Service) -> dict[str, Any]:
+def _get_maintenance_values(service: Service) -> dict[str, object]:
     is_disabled = service.status == ServiceStatus.DISABLED
     status = service.status if is_disabled else ServiceStatus.UNDER_MAINTENANCE
     return {"under_maintenance": True, "status": status}
@@ -136,7 +137,7 @@ def _find_in_maintenance(services: Collection[int]) -> set[int]:
 MAX_ECHO_AGE = timedelta(days=1)
 
 
-def _drop_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
+def _drop_echo(values: dict[str, object], row: Service) -> dict[str, object]:
     """Remove the maintenance fields from a PUT if the client only sends back their values from a window.
 
     A client that reads a service, changes another field and writes it back does not want permanent
@@ -173,9 +174,9 @@ _CHECKED_FIELDS = (
 )
 
 
-def get_team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
+def get_team_row(model: type[Row], team: Team | int, unique_id: str, field: str) -> Row:
     """Return the row of the team that a body names. Raise BadRequest for the field if there is none."""
-    row = model.select().where(model.team == team, model.unique_id == unique_id).first()
+    row: Row | None = model.select().where(model.team == team, model.unique_id == unique_id).first()
     if row is None:
         reject(field, "The team has no such object.")
     return row

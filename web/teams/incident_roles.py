@@ -15,7 +15,7 @@ class IncidentRoleSchema(Schema):
     rank = Number(min_value=0, max_value=10)
 
 
-class IncidentRoles(TeamElement):
+class IncidentRoles(TeamElement[IncidentRole]):
     """The roles of a team. The answer to a write does not contain the team (contract 3.11)."""
 
     model = IncidentRole

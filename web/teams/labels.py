@@ -1,7 +1,7 @@
 """The priorities, tags and SLAs of a team: contract section 3.11."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from marshmallow import fields, pre_load, validate
 
@@ -15,6 +15,7 @@ from web.http.fields import (
     Nested,
     Number,
     OptionalNumber,
+    RawData,
     Schema,
     TeamLabel,
     Text,
@@ -38,7 +39,7 @@ class PrioritySchema(Schema):
     team = TeamLabel(dump_only=True)
 
 
-class Priorities(TeamElement):
+class Priorities(TeamElement[Priority]):
     """The priorities of a team: how important an incident is."""
 
     model = Priority
@@ -58,7 +59,7 @@ class TagSchema(Schema):
     color = Text(limit=64)
 
 
-class Tags(TeamElement):
+class Tags(TeamElement[Tag]):
     """The tags of a team, by which users find incidents."""
 
     model = Tag
@@ -68,6 +69,22 @@ class Tags(TeamElement):
     id_arg = "tag_id"
     permissions = get_permissions("tag")
     defaults = {"name": ""}
+
+
+class NewResponder(TypedDict):
+    """A responder of an SLA in a request."""
+
+    user: str
+    unique_id: NotRequired[str | None]
+
+
+class NewEscalation(TypedDict):
+    """An escalation of an SLA in a request."""
+
+    unique_id: NotRequired[str | None]
+    time: int
+    type: int
+    responders: NotRequired[list[NewResponder]]
 
 
 class SlaResponderSchema(Schema):
@@ -88,7 +105,7 @@ class SlaEscalationSchema(Schema):
     responder = List(Nested(SlaResponderSchema), attribute="responders", dump_only=True)
 
     @pre_load
-    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
+    def _merge_names(self, data: object, **kwargs: object) -> object:
         if isinstance(data, dict) and "responder" in data and not data.get("responders"):
             return {**data, "responders": data["responder"]}
         return data
@@ -97,7 +114,9 @@ class SlaEscalationSchema(Schema):
 class SlaSeconds(OptionalNumber):
     """Seconds or null. 0 means null, for clients that cannot send null."""
 
-    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
         is_none = value in (0, "0") and value is not False
         return super().deserialize(None if is_none else value, attr, data, **kwargs)
 
@@ -115,7 +134,7 @@ class SlaSchema(Schema):
     creation_date = Moment(dump_only=True)
 
 
-class Slas(TeamElement):
+class Slas(TeamElement[Sla]):
     """The SLAs of a team: the seconds within which an incident must be acknowledged and resolved."""
 
     model = Sla
@@ -127,18 +146,18 @@ class Slas(TeamElement):
     timer_column = "sla"
     defaults = {"name": ""}
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Sla | None) -> dict[str, object]:
         if "escalations" in values:
             get_account_members(parent.account, _list_usernames(values["escalations"]), "escalations")
             values["escalations"] = _build_escalations(values["escalations"], row.escalations if row else [])
         return values
 
 
-def _list_usernames(escalations: list[dict[str, Any]]) -> Iterator[str]:
+def _list_usernames(escalations: list[NewEscalation]) -> Iterator[str]:
     return (responder["user"] for new in escalations for responder in new.get("responders", []))
 
 
-def _build_escalations(new: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _build_escalations(new: list[NewEscalation], before: list[dict[str, Any]]) -> list[dict[str, object]]:
     """Return the escalations as they are stored, with unique IDs: those of the client (contract 2.9) or new.
 
     An escalation without an ID gets the ID of the stored one with the same type and time. So it does not
@@ -157,7 +176,7 @@ def _build_escalations(new: list[dict[str, Any]], before: list[dict[str, Any]]) 
     return result
 
 
-def _build_escalation(new: dict[str, Any], unique_id: str) -> dict[str, Any]:
+def _build_escalation(new: NewEscalation, unique_id: str) -> dict[str, object]:
     responders = [
         {"user": responder["user"], "unique_id": responder.get("unique_id") or new_uuid()}
         for responder in new.get("responders", [])

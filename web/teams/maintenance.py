@@ -35,7 +35,7 @@ class MaintenanceServiceSchema(Schema):
     service = Reference(required=True, blank=False)
 
     @pre_load
-    def _plain_id(self, data: Any, **kwargs: Any) -> Any:
+    def _plain_id(self, data: object, **kwargs: object) -> object:
         return {"service": data} if isinstance(data, str) else data
 
 
@@ -58,7 +58,7 @@ class MaintenanceSchema(Schema):
     maintenance_template = fields.Constant(None, dump_only=True)
 
 
-class Maintenances(Resource):
+class Maintenances(Resource[Maintenance, Team]):
     """The maintenance windows of a team."""
 
     model = Maintenance
@@ -68,12 +68,14 @@ class Maintenances(Resource):
     id_arg = "maintenance_id"
     permissions = get_permissions("maintenance")
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Maintenance]) -> list[Maintenance]:
         services = MaintenanceService.select(MaintenanceService, Service).join(Service)
         attach(rows, "services", services, MaintenanceService.maintenance)
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Maintenance | None) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Team, row: Maintenance | None
+    ) -> dict[str, object]:
         if "services" in values:
             values["services"] = _find_services(parent, [each["service"] for each in values["services"]])
         _check_times(values, row or Maintenance())

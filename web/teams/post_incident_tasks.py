@@ -40,7 +40,7 @@ class PostIncidentTaskPageSchema(PageSchema):
     results = List(fields.Nested(PostIncidentTaskSchema), dump_only=True)
 
 
-class PostIncidentTasks(Resource):
+class PostIncidentTasks(Resource[PostIncidentTask, Team]):
     """The tasks of a team, page by page."""
 
     model = PostIncidentTask
@@ -54,11 +54,13 @@ class PostIncidentTasks(Resource):
     def transaction(self) -> AbstractContextManager[None]:
         return store().write_transaction()
 
-    def select_rows(self, parent: Team) -> Any:
+    def select_rows(self, parent: Team) -> "peewee.ModelSelect[PostIncidentTask]":
         tasks = PostIncidentTask.select(PostIncidentTask, User).join(User, peewee.JOIN.LEFT_OUTER)
         return tasks.where(PostIncidentTask.team == parent)
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Team, row: PostIncidentTask | None
+    ) -> dict[str, object]:
         if values.get("assigned_to"):
             values["assigned_to"] = get_account_member(parent.account, values["assigned_to"], "assigned_to")
         return values

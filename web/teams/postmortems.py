@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
+import peewee
 from marshmallow import fields, pre_load
 
 from models.store.base import store
@@ -29,7 +30,7 @@ class PostmortemIncidentSchema(Schema):
     incident = Reference(required=True, blank=False)
 
     @pre_load
-    def _normalize(self, data: Any, **kwargs: Any) -> Any:
+    def _normalize(self, data: object, **kwargs: object) -> object:
         return {"incident": data} if isinstance(data, str) else data
 
 
@@ -68,7 +69,7 @@ class ShownPostmortemSchema(PostmortemSchema):
     updated_at = Moment(dump_only=True)
 
 
-class Postmortems(Resource):
+class Postmortems(Resource[Postmortem, Team]):
     """The postmortems of a team. Each is about incidents of the team."""
 
     model = Postmortem
@@ -82,15 +83,15 @@ class Postmortems(Resource):
     def transaction(self) -> AbstractContextManager[None]:
         return store().write_transaction()
 
-    def select_rows(self, parent: Team) -> Any:
+    def select_rows(self, parent: Team) -> "peewee.ModelSelect[Postmortem]":
         return Postmortem.select(Postmortem, User).join(User).where(Postmortem.team == parent)
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Postmortem]) -> list[Postmortem]:
         links = PostmortemIncident.select(PostmortemIncident, Incident).join(Incident)
         attach(rows, "postmortemincident_set", links, PostmortemIncident.postmortem)
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Postmortem | None) -> dict[str, object]:
         if "author" in values:
             values["author"] = get_account_member(parent.account, values["author"], "author")
         if "postmortemincident_set" in values:
@@ -98,13 +99,13 @@ class Postmortems(Resource):
             values["postmortemincident_set"] = _find_incidents(parent, incident_ids)
         return {**values, "updated_at": now()}
 
-    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+    def insert(self, parent: Team, values: dict[str, Any]) -> Postmortem:
         incidents = values.pop("postmortemincident_set")
         row = super().insert(parent, values)
         _replace_incidents(row, incidents)
         return row
 
-    def change(self, row: Any, values: dict[str, Any]) -> None:
+    def change(self, row: Postmortem, values: dict[str, Any]) -> None:
         incidents = values.pop("postmortemincident_set", None)
         super().change(row, values)
         if incidents is not None:

@@ -26,7 +26,7 @@ class TaskTemplateSchema(Schema):
     due_immediately = Number(validate=validate.OneOf([0, 1]))
 
 
-class TaskTemplates(TeamElement):
+class TaskTemplates(TeamElement[TaskTemplate]):
     """The task templates of a team. The answer to a write does not contain the team (contract 3.11)."""
 
     model = TaskTemplate
@@ -49,7 +49,7 @@ class TemplateTaskSchema(Schema):
     position = OptionalNumber(min_value=0)
 
 
-class TemplateTasks(OrderedResource):
+class TemplateTasks(OrderedResource[TemplateTask, TaskTemplate]):
     """The tasks of a template, in order. The person with the team's `role` does the task."""
 
     model = TemplateTask
@@ -64,11 +64,13 @@ class TemplateTasks(OrderedResource):
         template: TaskTemplate = TASK_TEMPLATES.find_row(**ids)[1]
         return template
 
-    def select_rows(self, parent: TaskTemplate) -> Any:
+    def select_rows(self, parent: TaskTemplate) -> "peewee.ModelSelect[TemplateTask]":
         tasks = TemplateTask.select(TemplateTask, IncidentRole).join(IncidentRole, peewee.JOIN.LEFT_OUTER)
         return tasks.where(TemplateTask.task_template == parent)
 
-    def check_values(self, values: dict[str, Any], parent: TaskTemplate, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: TaskTemplate, row: TemplateTask | None
+    ) -> dict[str, object]:
         if values.get("role"):
             values["role"] = get_team_row(IncidentRole, parent.team, values["role"], "role")
         return super().check_values(values, parent, row)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import peewee
 from marshmallow import fields
 
 from models.domain.enums import IncidentStatus, TeamRole
@@ -53,7 +54,7 @@ class TeamSchema(Schema):
     account_permissions = List(Text(), dump_only=True)
 
 
-class Teams(Resource):
+class Teams(Resource[Team, Account]):
     """The teams of an account. Only owners and admins create and delete teams."""
 
     model = Team
@@ -69,11 +70,11 @@ class Teams(Resource):
     def get_parent(self, **ids: str) -> Account:
         return access.access_account(viewer()) if viewer().permission == ADMIN else viewer().account
 
-    def select_rows(self, parent: Account) -> Any:
+    def select_rows(self, parent: Account) -> "peewee.ModelSelect[Team]":
         is_visible = Team.id.in_(access.select_permitted_teams(viewer()))
         return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, is_visible)
 
-    def fill(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Team]) -> list[Team]:
         members = TeamMember.select(TeamMember, User).join(User)
         roles = IncidentRole.select()
         attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
@@ -102,7 +103,7 @@ class Teams(Resource):
         super().remove(row)
 
 
-class Members(Resource):
+class Members(Resource[TeamMember, Team]):
     """The members of a team."""
 
     model = TeamMember
@@ -114,10 +115,10 @@ class Members(Resource):
     permissions = get_permissions("member")
     order = ("joining_date", "id")
 
-    def select_rows(self, parent: Team) -> Any:
+    def select_rows(self, parent: Team) -> "peewee.ModelSelect[TeamMember]":
         return TeamMember.select(TeamMember, User).join(User).where(TeamMember.team == parent)
 
-    def check_values(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, object]:
         if "user" in values:
             values["user"] = get_account_member(parent.account, values["user"], "user")
         if row is not None and values.pop("user", row.user) != row.user:
@@ -126,11 +127,11 @@ class Members(Resource):
             reject("user", "This user is already in the team.")
         if row is None and values["user"].id == viewer().user.id:
             # Else the permission to write members would include all permissions of members.
-            access.require(viewer(), parent.id, MANAGER)
+            access.require_permission(viewer(), parent.id, MANAGER)
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values
 
-    def insert(self, parent: Team, values: dict[str, Any]) -> TeamMember:
+    def insert(self, parent: Team, values: dict[str, object]) -> TeamMember:
         role = values.get("role", TeamRole.USER)
         return TeamMember.create(
             unique_id=new_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
@@ -144,7 +145,7 @@ class Members(Resource):
 def _require_rank(team: Team, *roles: int | None) -> None:
     """Raise Forbidden if a role is manager and the viewer is neither a manager of the team nor an admin."""
     if TeamRole.MANAGER in roles:
-        access.require(viewer(), team.id, MANAGER)
+        access.require_permission(viewer(), team.id, MANAGER)
 
 
 def get_account_member(account: Account, username: str, field: str) -> User:

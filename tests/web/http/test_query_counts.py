@@ -6,7 +6,7 @@ import pytest
 from playhouse.test_utils import count_queries
 
 from models.domain.applications import GENERIC
-from models.domain.enums import AccountRole, ContactType, RuleAction, TeamRole
+from models.domain.enums import AccountRole, ContactType, TeamRole
 from models.lifecycle import provisioning
 from models.store.ids import new_short_id, new_uuid
 from models.tables.accounts import CustomRole
@@ -18,6 +18,7 @@ from models.tables.rules import AlertRule
 from models.tables.services import Service
 from models.tables.teams import IncidentRole, Priority, Sla, Tag, TeamMember
 from models.tables.users import ForwardingRule, NotificationRule
+from tests.support.rules import RuleAction
 from web.rules import rule_actions
 
 TEAM = "/api/account/teams/{team}/"

@@ -10,7 +10,7 @@ from models.tables.services import Service
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole
 from web.http.fields import parse_moment
-from web.incidents import tasks as incident_tasks
+from web.incidents.tasks import INCIDENT_TASKS
 
 TASKS = "/api/tocsin/incidents/1/tasks/"
 NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
@@ -113,7 +113,7 @@ def test_an_invalid_task_is_refused(task, field, wrong):
 
 
 def test_the_number_of_tasks_of_an_incident_is_limited(task, monkeypatch):
-    monkeypatch.setattr(incident_tasks.INCIDENT_TASKS, "max_rows", 1)
+    monkeypatch.setattr(INCIDENT_TASKS, "max_rows", 1)
     assert task({}).status_code == 201
 
     assert task({}).status_code == 400

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.enums import ContactType, RuleAction
+from models.domain.enums import ContactType
 from models.reports import alert_trace
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.users import ContactMethod
 from tests.support.relays import relay
-from tests.support.rules import action, add_rule
+from tests.support.rules import RuleAction, action, add_rule
 from tests.support.scenarios.delivery import deliver_to
 from tests.support.scenarios.processed_alerts import process_alert
 from web.http.fields import parse_moment

@@ -49,7 +49,7 @@ def send_to_router(ask, world):
 
 
 def work():
-    while process_router.sweep() or process_lane.sweep():
+    while process_router.process_pending_routers() or process_lane.process_pending_lanes():
         pass
 
 
@@ -124,7 +124,7 @@ def test_the_status_before_and_after_routing(ask, send_to_router, world, router)
     }  # fmt: skip
     assert get_status(ask, trace).json == pending
 
-    process_router.sweep()
+    process_router.process_pending_routers()
     routed = get_status(ask, trace).json
     assert (routed["status"], routed["integration"], routed["incident"]) == (
         "queued",
@@ -132,7 +132,7 @@ def test_the_status_before_and_after_routing(ask, send_to_router, world, router)
         None,
     )
 
-    process_lane.sweep()
+    process_lane.process_pending_lanes()
     done = get_status(ask, trace).json
     incident = Incident.get()
     assert done["status"] == "completed"

@@ -66,6 +66,7 @@ def test_readyz_is_ready_without_redis_clock_and_mail(client):
         "broker": "away",
         "clock": "degraded",
         "mail": "not set",
+        "channels": {"email": "not set"},
         "dead_letters": 0,
     }
 

@@ -11,7 +11,6 @@ from models.lifecycle import provisioning
 from models.store.base import db, store
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
-from models.tables.all import TABLES
 from models.tables.incidents import Incident
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Integration, Service
@@ -24,11 +23,11 @@ from tests.support.contract.described import described
 from tests.support.rules import add_rule, equals
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
+from tests.support.stores import TABLES
 from tests.support.web.simulate_requests import DISK, NOON, SIMULATE, simulate
 from tests.support.web.unknown_ids import NO_SUCH_ID
 from web.operations import run_simulation
 from web.operations import simulate as simulate_module
-from workers import queue
 from workers.alerts import process_lane
 from workers.timers import fire
 
@@ -90,7 +89,7 @@ def test_the_response_matches_the_description(simulate, described):
 
 
 @pytest.mark.parametrize("more", [{}, {"with_open": True}], ids=["alone", "with open incidents"])
-def test_a_simulation_writes_no_row_and_enqueues_nothing(ask, simulate, world, now, monkeypatch, more):
+def test_a_simulation_writes_no_row_and_enqueues_nothing(ask, simulate, world, now, enqueued, more):
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
     set_policy(world, (0, world.alice, world.bob), (1, world.bob), assignment_settings=settings)
     Service.update(collation=1, collation_time=5, auto_resolve_timeout=3600).execute()
@@ -98,8 +97,7 @@ def test_a_simulation_writes_no_row_and_enqueues_nothing(ask, simulate, world, n
     process_lane.run(world.service.id)
     ask("GET", "/api/user/profile/")
     before = dump_all_rows()
-    enqueued = []
-    monkeypatch.setattr(queue, "enqueue", lambda *given: enqueued.append(given))
+    enqueued.clear()
 
     found = simulate(at=(store().now() + DAY).isoformat(), **more)
 
