@@ -7,7 +7,6 @@ import sys
 import threading
 import traceback
 from types import TracebackType
-from typing import Any
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
@@ -120,7 +119,7 @@ def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     return event
 
 
-def hide_secrets(value: Any) -> Any:
+def hide_secrets(value: object) -> object:
     """Return the value with everything hidden that looks like a token, a key or an address of a person."""
     if value is None or isinstance(value, bool | int | float):
         return value

@@ -1,7 +1,6 @@
 """Connect to Redis, and remember whether it answers."""
 
 import threading
-from typing import Any
 
 import redis
 import structlog
@@ -14,7 +13,7 @@ log = structlog.get_logger()
 TIMEOUT_S = 1.0
 
 
-def create_client(url: str, timeout_s: float = TIMEOUT_S) -> Any:
+def create_client(url: str, timeout_s: float = TIMEOUT_S) -> redis.Redis:
     """Create a client that fails soon and never retries: redis-py would try a dead port for seconds."""
     return redis.Redis.from_url(
         url,

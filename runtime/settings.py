@@ -19,6 +19,10 @@ def _parse_port(text: str) -> int:
     return number
 
 
+def _parse_optional_port(text: str) -> int:
+    return _parse_port(text) if text else 0
+
+
 def _parse_count(text: str) -> int:
     number = int(text)
     if not 0 < number <= 1024:
@@ -114,7 +118,10 @@ def _parse_stages(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table. `secret` values are never shown."""
+    """One row of the table. `secret` values are never shown.
+
+    `needed_by` has the names of the channels that cannot send while this setting is empty.
+    """
 
     name: str
     default: str
@@ -122,6 +129,7 @@ class Setting:
     meaning: str
     unit: str = ""
     secret: bool = False
+    needed_by: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -139,7 +147,7 @@ SETTINGS = (
     Setting("web_threads", "64", _parse_count, "requests that one web process handles at the same time"),
     Setting("worker_threads", "8", _parse_count, "queue messages that one worker processes at the same time"),
     Setting("pipeline_queues", "", _parse_stages, "stages after which a new queue begins, separated by commas"),
-    Setting("smtp_host", "", str, "mail relay; empty: Tocsin sends no e-mail"),
+    Setting("smtp_host", "", str, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email",)),
     Setting("smtp_port", "25", _parse_port, "port of the mail relay"),
     Setting("smtp_tls", "none", _build_choice_parser("none", "starttls", "tls"), "none, starttls or tls"),
     Setting("smtp_ca_file", "", _parse_file, "file with certificates to trust for the mail relay, in addition to those of the system"),
@@ -149,6 +157,7 @@ SETTINGS = (
     Setting("open_alert_status", "0", _parse_bool, "1: the alert status operation needs no token"),
     Setting("dead_mans_switch_url", "", _parse_switch_url, "dead-man's switch: URL that Tocsin requests by GET while it is healthy; empty: off", secret=True),
     Setting("dead_mans_switch_every", "60", _parse_period, "time between two requests of the dead-man's switch", "seconds"),
+    Setting("metrics_port", "", _parse_optional_port, "port on which each process shows the metrics of its host; empty: off"),
     Setting("log_level", "info", _build_choice_parser("debug", "info", "warning", "error"), "debug, info, warning or error"),
 )  # fmt: skip
 
@@ -177,6 +186,7 @@ class Settings:
     open_alert_status: bool
     dead_mans_switch_url: str
     dead_mans_switch_every: int
+    metrics_port: int
     log_level: str
 
 
@@ -189,13 +199,16 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     values = {
         setting.name: _parse(setting, environ.get(setting.variable, setting.default)) for setting in SETTINGS
     }
+    if values["metrics_port"] == values["port"]:
+        raise BadSetting("TOCSIN_METRICS_PORT cannot be used: it is the port of web (TOCSIN_PORT)")
     values["public_url"] = values["public_url"] or _build_local_url(values["host"], values["port"])
     return Settings(**values)
 
 
-def get_delivery_problem(settings: Settings) -> str | None:
-    """Return why Tocsin cannot send messages with these settings; None if it can."""
-    return None if settings.smtp_host else "Tocsin cannot send e-mail: TOCSIN_SMTP_HOST is not set"
+def find_unset(settings: Settings, channel: str) -> str | None:
+    """Return the first variable that a channel needs and that is not set; None if nothing is missing."""
+    needed = (setting for setting in SETTINGS if channel in setting.needed_by)
+    return next((setting.variable for setting in needed if not getattr(settings, setting.name)), None)
 
 
 def _parse(setting: Setting, text: str) -> Any:

@@ -1,8 +1,8 @@
 """The clock process: rq-scheduler with slots at a fixed rate. Two clocks may run; each slot runs once.
 
-Only the database knows what is due; each job asks it and enqueues. The schedule itself is in Redis, so that
-several clocks share the slots. A clock repairs it whenever a job is missing or has a wrong slot.
-The jobs are passed in (workers/periodic/table.py).
+Only the database knows what is due: most jobs ask it and enqueue wake-ups, the others do their work here. The
+schedule itself is in Redis, so that several clocks share the slots. A clock repairs it whenever a job is
+missing or has a wrong slot. The jobs are passed in (workers/periodic/table.py).
 """
 
 import math
@@ -29,7 +29,7 @@ RETRY_S = 0.5
 # If the schedule in Redis is lost, the clock finds that out within this time.
 MAX_SLEEP_S = 1.0
 
-# The time of the clock that all schedulers share, and the whole schedule, in one read.
+# The time of the Redis server, which all schedulers share, and the whole schedule, in one read.
 READ_SCRIPT = """
 local time = redis.call('TIME')
 return {time[1], time[2], redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}
@@ -73,12 +73,15 @@ class JsonJob(Job):
 
 
 class PeriodicScheduler(Scheduler):
-    """Run periodic jobs in this process instead of in rq's workers, and go on when Redis is down."""
+    """Run periodic jobs in this process instead of in rq's workers.
+
+    While Redis is down no job runs: the workers' poller then does the urgent work.
+    """
 
     job_class = JsonJob
     scheduled_jobs_key = "tocsin:clock"
 
-    def __init__(self, connection: Any, periodic: Sequence[PeriodicJob]) -> None:
+    def __init__(self, connection: redis.Redis, periodic: Sequence[PeriodicJob]) -> None:
         super().__init__(connection=connection, job_class=JsonJob)
         self._periodic = periodic
         self._read_script = connection.register_script(READ_SCRIPT)
@@ -94,7 +97,7 @@ class PeriodicScheduler(Scheduler):
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def run_once(self) -> float:
-        """Make one pass and return the seconds to sleep until the next. Go on without Redis."""
+        """Make one pass and return the seconds to sleep until the next. Without Redis, no job runs."""
         try:
             delay = self.enqueue_jobs()
         except (redis.RedisError, OSError) as error:
@@ -104,7 +107,11 @@ class PeriodicScheduler(Scheduler):
         return delay
 
     def enqueue_jobs(self) -> float:
-        """Run the due jobs and repair the schedule. Return the seconds until the next slot."""
+        """Run the due jobs and repair the schedule. Return the seconds until the next slot.
+
+        It has the name of the method of rq-scheduler that it replaces. That method puts jobs into a queue
+        for a worker; this one runs them in this process.
+        """
         looked_at = time.monotonic()
         now, slots = self._read_slots()
         nearest = min(self._run_if_due(job, slots.get(job.id), now) for job in self._periodic)
@@ -118,7 +125,7 @@ class PeriodicScheduler(Scheduler):
             return upcoming
         if slot <= now:
             if self._move_slot(job, slot, upcoming):
-                self.enqueue_job(job)
+                self._start_job(job)
             return upcoming
         if slot > now + job.every_s:
             # The clock was set back, so that this slot is far in the future.
@@ -139,7 +146,8 @@ class PeriodicScheduler(Scheduler):
         self._create_job(job.run, id=job.id, result_ttl=-1, meta={"interval": job.every_s})
         self.connection.zadd(self.scheduled_jobs_key, {job.id: slot}, nx=True)
 
-    def enqueue_job(self, job: PeriodicJob) -> None:
+    def _start_job(self, job: PeriodicJob) -> None:
+        """Run a quick job now, or start a slow one in its thread."""
         if not job.slow:
             run_job(job)
             return

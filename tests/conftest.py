@@ -17,6 +17,7 @@ from tests.support import stores
 from tests.support.world import World, create_world
 from workers.alerts import config_cache, process_lane, process_router
 from workers.alerts.batch_size import BatchSize
+from workers.broker import broker
 from workers.timers import fire
 
 # A traceback by rich, with the variables of each frame, takes seconds.
@@ -91,6 +92,16 @@ def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
             return create_world(now)
 
     return WORLD.get(create)
+
+
+@pytest.fixture
+def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | str, ...]]:
+    """Return a list of the wake-ups that are enqueued from now on: each is its queue and its arguments."""
+    wake_ups: list[tuple[int | str, ...]] = []
+    monkeypatch.setattr(
+        broker, "enqueue", lambda message, delay=None: wake_ups.append((message.queue_name, *message.args))
+    )
+    return wake_ups
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def is_running(incident: IncidentState) -> bool:
 
 
 def get_step_due_at(incident: IncidentState, policy: PolicyFacts, step: int) -> datetime:
-    """Return when a step is due: its delay after the start of the run, plus the earlier passes."""
+    """Return when a step is due: start of the run, plus all completed passes, plus the delay of the step."""
     passes, index = divmod(step, len(policy.steps))
     delay = policy.steps[index].delay_minutes * MINUTE
     return incident.run_started_at + passes * _get_pass_length(policy) + delay
@@ -68,9 +68,10 @@ def _get_pass_length(policy: PolicyFacts) -> timedelta:
 def advance(
     incident: IncidentState, config: OnCallConfig, actor: Actor, now: datetime
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """Take every due step in order, with one notification per person, contact and rule for all of them.
+    """Take all due steps in order. Return the incident with its next step, and the effects.
 
-    Return the incident with its next step; the caller saves it.
+    A person whom several of these steps name gets one notification for each contact and rule. The caller
+    saves the incident.
     """
     policy = config.policies.get(incident.escalation_policy or 0)
     resolver = OnCallResolver(config, now)

@@ -6,8 +6,9 @@ Contract section 4.4, rows 6, 8, 9 and 11.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from models.domain.channels import ACCOUNT_CHANNEL
 from models.domain.effects import IncidentState, NotificationState
-from models.domain.enums import OPEN_STATUSES, ContactType, IncidentStatus, NotificationKind
+from models.domain.enums import OPEN_STATUSES, IncidentStatus, NotificationKind
 from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
 
 MINUTE = timedelta(minutes=1)
@@ -199,7 +200,7 @@ def _build_by_rules(
                 incident=incident.unique_id,
                 user=receiver.row,
                 contact=None,
-                channel=ContactType.EMAIL,
+                channel=ACCOUNT_CHANNEL,
                 rule=None,
                 kind=kind,
                 reason=f"{reason}; {fallback_reason}, so the account's address",

@@ -16,6 +16,10 @@ DOCS = ROOT / "docs"
 CITATION = re.compile(r"\b(contract|design)(?:,? section)? (X?\d+(?:\.\d+)?)\b")
 HEADING = re.compile(r"^#+ (\d+(?:\.\d+)?)[. ]", re.MULTILINE)
 EXTRA_OPERATION = re.compile(r"^\| (X\d+) \|", re.MULTILINE)
+# A file of one of the packages, as documents and comments name it.
+FILE = re.compile(
+    r"(?<![\w/.-])(?:tocsin|web|workers|pipeline|schedules|models|runtime|bench|tests)/[\w/]+\.py\b"
+)
 GAUGE = re.compile(r'"(tocsin_[a-z_]+)"')
 
 
@@ -27,13 +31,19 @@ def list_sections(document: str) -> frozenset[str]:
 
 def list_citations() -> dict[tuple[str, str], str]:
     """Return each cited section, as (document, number), with a file that cites it."""
-    names = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
     return {
         citation: name
-        for name in names.stdout.splitlines()
-        if (ROOT / name).exists()
+        for name in list_tracked("*.py")
         for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", (ROOT / name).read_text()))
     }
+
+
+def list_tracked(*patterns: str) -> list[str]:
+    """Return the files of the project with these names, as paths from its folder."""
+    files = subprocess.run(
+        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [name for name in files.stdout.splitlines() if (ROOT / name).exists()]
 
 
 def test_every_section_that_the_code_cites_exists():
@@ -55,7 +65,7 @@ def test_the_page_of_settings_is_made_from_their_table():
 
 
 def test_every_metric_is_documented():
-    gauges = GAUGE.findall((ROOT / "web" / "operations" / "metrics.py").read_text())
+    gauges = GAUGE.findall((ROOT / "models" / "reports" / "metrics_page.py").read_text())
     names = {metric.name for metric in METRICS} | set(gauges)
 
     assert {name for name in names if f"`{name}" not in (DOCS / "operating.md").read_text()} == set()
@@ -78,3 +88,29 @@ def test_every_link_between_documents_leads_to_a_file():
     }
 
     assert {f"{path.name}: {link}" for path, link in links if not (path.parent / link).exists()} == set()
+
+
+def test_every_file_that_a_text_names_exists():
+    named = {
+        (name, path)
+        for name in list_tracked("*.py", "*.md", "*.toml", "Makefile")
+        for path in FILE.findall((ROOT / name).read_text())
+    }
+
+    assert {f"{name}: {path}" for name, path in named if not (ROOT / path).exists()} == set()
+
+
+def test_the_map_names_what_stands_in_its_files():
+    """The table "Where is ..." of the architecture: what, the file, what is in it."""
+    rows = re.findall(
+        r"^\|([^|]+)\|([^|]+)\|([^|]+)\|$", (DOCS / "architecture.md").read_text(), re.MULTILINE
+    )
+    missing = [
+        f"{what.strip()}: {name}"
+        for what, where, content in rows
+        if (paths := FILE.findall(where))
+        for name in re.findall(r"`(\w+)`", content)
+        if not any(name in (ROOT / path).read_text() for path in paths)
+    ]
+
+    assert missing == []

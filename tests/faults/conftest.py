@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import redis
 
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from models.store.base import db, open_store
+from runtime.redis_socket import get_socket_path
 from tests.support import stores
 from tests.support.faults.host_clock import HostClock, find_library
 from tests.support.faults.installation import Installation
 from tests.support.faults.ledger import OWNER
 from tests.support.requirements import skip_or_fail
-from tocsin.server.embedded_redis import get_socket_path
 
 
 @pytest.fixture(scope="session")

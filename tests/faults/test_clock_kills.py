@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from models.store.base import connection, store
 from models.tables.incidents import Incident
 from models.tables.timers import Timer

@@ -13,8 +13,8 @@ from time import monotonic
 
 import pytest
 
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from models.domain.enums import IncidentStatus
 from models.store.base import connection, store
 from models.tables.incidents import Incident

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from models.domain.enums import TimerKind
 from models.store.base import connection, store
 from models.store.ids import new_uuid

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.instance import Instance
+from bench.servers.instance import Instance
 from models.store.base import connection
 from models.tables.events import Event
 from models.tables.notifications import Notification

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from tests.faults.lengths import length
 from tests.support.faults import fan_out
 from tests.support.faults.installation import Installation

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bench.sink import Sink
+from bench.servers.sink import Sink
 from tests.support import stores
 from tests.support.faults.installation import Installation
 from tests.support.faults.ledger import Ledger, is_done, merge_senders

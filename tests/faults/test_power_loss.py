@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from tests.support.faults.ledger import Ledger, is_done, merge_senders
 from tests.support.faults.senders import Sender
 from tests.support.polling import wait_until

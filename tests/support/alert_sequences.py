@@ -19,7 +19,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from models.domain.applications import GENERIC
-from models.domain.enums import Collation, RuleAction, WorkState
+from models.domain.enums import Collation, WorkState
 from models.lifecycle import provisioning
 from models.store.base import connection, db, store
 from models.store.ids import new_uuid
@@ -44,7 +44,16 @@ from models.tables.users import ForwardingRule
 from pipeline.topology import build_segments
 from tests.support import stores
 from tests.support.alerts import accept, list_rows
-from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
+from tests.support.rules import (
+    RuleAction,
+    accept_from_router,
+    action,
+    add_router,
+    add_router_rule,
+    add_rule,
+    equals,
+    var,
+)
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
@@ -376,7 +385,7 @@ def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
 def run_all(scenario: Scenario, mode: ProcessingMode) -> None:
     """Process all pending alerts. Several threads process the same lanes."""
     if not mode.threads:
-        while process_router.sweep() or process_lane.sweep():
+        while process_router.process_pending_routers() or process_lane.process_pending_lanes():
             pass
         return
     run_parallel([lambda: _run_until_done(scenario)] * mode.threads)

@@ -10,6 +10,7 @@ import peewee
 from models.store.base import Table
 from models.tables.events import Receipt
 from pipeline.sources import SOURCES
+from pipeline.sources.body import RequestBody
 from tests.support.world import World
 
 _ID_LIKE = {"id", "message"}
@@ -38,7 +39,7 @@ def accept(
         service=world.service,
         source=source,
         body=raw,
-        alerts=len(SOURCES[source].parse(raw)),
+        alerts=len(SOURCES[source].parse(RequestBody(raw))),
         received_at=now if exactly else now + timedelta(milliseconds=number),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.instance import find_free_port
+from bench.servers.instance import find_free_port
 from tests.support.requirements import skip_or_fail
 
 

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from enum import IntEnum
 from typing import Any
 
-from models.domain.enums import RouterAction, RuleAction
+from models.domain.enums import RouterAction
 from models.domain.facts import AlertRuleFacts, RouterFacts, RouterRuleFacts, RouteTarget
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
@@ -13,24 +14,23 @@ from models.tables.events import Receipt
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertRule
 from models.tables.services import Integration
+from pipeline.rules.action_table import ACTIONS, COMMON_FIELDS
 from tests.support.world import World
 
 Logic = Mapping[str, Any] | str
 
-# The fields of a stored action besides its type.
-FIELDS = (
-    "key", "value", "escalation_policy", "assign_to", "schedule", "sla", "team_priority", "task_template",
-)  # fmt: skip
+# The actions of alert rules by name.
+RuleAction = IntEnum("RuleAction", {spec.name.upper(): spec.number for spec in ACTIONS.values()})
+
+# A stored action without values.
+BLANK = {reference.name: None for spec in ACTIONS.values() for reference in spec.references} | {
+    text.name: "" for text in COMMON_FIELDS
+}
 
 
 def action(kind: RuleAction, value: str = "", **fields: str) -> dict[str, Any]:
     """Build an action as it is stored."""
-    fields_given = {"value": value, **fields}
-    return {
-        "unique_id": "",
-        "action_type": int(kind),
-        **{name: fields_given.get(name, "" if name in ("key", "value") else None) for name in FIELDS},
-    }
+    return {"unique_id": "", "action_type": int(kind), **BLANK, "value": value, **fields}
 
 
 def to_json(when: Logic) -> str:

@@ -6,10 +6,12 @@ postgresql:///postgres. Unset means SQLite.
 
 import copy
 import os
+import pkgutil
 import secrets
 import shutil
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -17,11 +19,16 @@ from urllib.parse import urlsplit
 import peewee
 import psycopg
 
-from models.store.base import SQLITE_FILE, Store, connection, db, open_store, store
+from models import tables
+from models.store.base import SQLITE_FILE, Store, Table, connection, db, open_store, store
 from models.store.migrate import migrate
-from models.tables.all import TABLES
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "")
+
+for _module in pkgutil.iter_modules(tables.__path__):
+    import_module(f"models.tables.{_module.name}")
+# All tables. Each follows those that its foreign keys refer to.
+TABLES = peewee.sort_models(Table.__subclasses__())
 
 # Runs at the same time, and the processes of a run, use different databases.
 PREFIX = f"tocsin_test_{secrets.token_hex(5)}"
@@ -141,7 +148,7 @@ def _file_of_store() -> Path:
 def _read_all_rows() -> dict[str, tuple[list[str], list[Any]]]:
     """Return columns and rows of each non-empty table, in an order that allows inserts."""
     found = {}
-    for table in peewee.sort_models(TABLES):
+    for table in TABLES:
         cursor = db.execute_sql(f'select * from "{table._meta.table_name}" order by id')
         if rows := cursor.fetchall():
             found[table._meta.table_name] = [each[0] for each in cursor.description], rows
@@ -152,7 +159,7 @@ def _insert_rows(found: dict[str, tuple[list[str], list[Any]]]) -> None:
     """Replace all rows by these."""
     mark = "%s" if SERVER else "?"
     with store().write_transaction():
-        for table in reversed(peewee.sort_models(TABLES)):
+        for table in reversed(TABLES):
             db.execute_sql(f'delete from "{table._meta.table_name}"')
         cursor = db.cursor()
         for table, (columns, rows) in found.items():
@@ -170,7 +177,7 @@ def _build_delete_statement() -> str:
 
     A truncate creates new files for all tables: 0.4 s, against 2 ms for this statement.
     """
-    tables = [table._meta.table_name for table in peewee.sort_models(TABLES)]
+    tables = [table._meta.table_name for table in TABLES]
     found = db.execute_sql("select sequencename from pg_sequences where schemaname = current_schema()")
     numbers = [name for (name,) in found if name.rpartition("_id_seq")[0] in tables]
     deletes = "; ".join(f'delete from "{table}"' for table in reversed(tables))

@@ -7,11 +7,11 @@ import pytest
 
 from models.store.base import db
 from models.store.ids import new_short_id
-from models.tables.all import TABLES
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
 from tests.support.contract.operations import OPERATIONS, Row
+from tests.support.stores import TABLES
 
 BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
 

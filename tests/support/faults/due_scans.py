@@ -7,10 +7,10 @@ from types import TracebackType
 
 import redis
 
-from bench.instance import Instance
+from bench.servers.instance import Instance
+from runtime.redis_socket import get_socket_path
 from schedules.clock import PeriodicScheduler
 from tests.support.polling import wait_until
-from tocsin.server.embedded_redis import get_socket_path
 
 # A clock moves a job to its next slot when it runs the job. Only one of several clocks can do this.
 DUE_SCAN = "tocsin-due-scan"

@@ -9,9 +9,9 @@ from time import monotonic
 
 import peewee
 
-from bench import escalations
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.data import escalations
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from models.domain.enums import IncidentStatus, NotificationStatus
 from models.store.base import connection, store
 from models.tables.incidents import Incident, IncidentLog

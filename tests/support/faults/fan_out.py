@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.instance import Instance
+from bench.servers.instance import Instance
 from models.domain.applications import GENERIC
 
 TARGETS = 2

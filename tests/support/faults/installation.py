@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.instance import START_S, Instance
-from bench.processes import Process, list_tree
+from bench.servers.instance import START_S, Instance
+from bench.servers.processes import Process, list_tree
 from tests.support.faults import host_clock
 from tests.support.polling import wait_until
 from tests.support.stores import get_url
@@ -52,9 +52,13 @@ class Installation(Instance):
 
     def run(self, kind: str) -> "subprocess.Popen[bytes]":
         """Start one more process of a kind. It is not restarted, and ends with the test at the latest."""
+        return self.run_module("tocsin", kind, "--parent", str(os.getpid()))
+
+    def run_module(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start a command with the settings of this instance."""
         with self._get_log_path().open("ab") as output:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "tocsin", kind, "--parent", str(os.getpid())],
+                [sys.executable, "-P", "-m", *words],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -64,8 +68,7 @@ class Installation(Instance):
 
     def read_output(self) -> str:
         """Return the output of all processes."""
-        beside = self._get_log_path().read_text() if self._get_log_path().exists() else ""
-        return self.log.read_text() + beside
+        return "".join(path.read_text() for path in (self.log, self._get_log_path()) if path.exists())
 
     def _kill_all(self, processes: list[Process]) -> None:
         super()._kill_all(processes)

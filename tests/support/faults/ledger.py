@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bench import run_rows
-from bench.instance import Instance
-from bench.sink import Sink
+from bench.servers.instance import Instance
+from bench.servers.sink import Sink
 from models.domain.enums import NotificationStatus, WorkState
 from models.store.base import connection
 from models.tables.incidents import Incident

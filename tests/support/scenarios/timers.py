@@ -13,7 +13,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.schedules import Schedule
 from models.tables.teams import EscalationPolicy
-from pipeline.incidents import timers
+from pipeline.incidents.decide_timer import decide_timer
 from tests.support.alerts import accept
 from workers.alerts import process_lane
 
@@ -66,10 +66,10 @@ def other_service(world, now):
     return replace(world, service=service, integration=integration)
 
 
-def failing_for(incident, real=timers.decide):
-    def decide(kind, found, at, key):
-        if found.incident.row == incident:
+def failing_for(incident):
+    def decide(context, kind, key):
+        if context.incident.row == incident:
             raise ZeroDivisionError
-        return real(kind, found, at, key)
+        return decide_timer(context, kind, key)
 
     return decide

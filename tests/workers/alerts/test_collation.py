@@ -122,11 +122,8 @@ def test_an_alert_below_the_levels_joins_no_incident(collating_service, now, lev
 
 def change_as_person(world, incident, to, at):
     with store().write_transaction():
-        context = lock_incident(incident.id)
-        actor = Actor(ActorKind.USER, "Alice", world.alice.id)
-        effects = incidents.change_status(
-            context.incident, to, context.service, context.config, actor, at, "by hand"
-        )
+        context = lock_incident(incident.id, Actor(ActorKind.USER, "Alice", world.alice.id), at)
+        effects = incidents.change_status(context, to, "by hand")
         apply(ChangeSet(effects=list(effects)))
 
 

@@ -18,10 +18,9 @@ from models.tables.accounts import Liveness, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.services import Integration
-from schedules.outages import Observation, Outage
+from schedules.outages import Coverage, Outage
 from tests.support.alerts import accept
 from tests.support.polling import wait_until
-from workers import queue
 from workers.alerts import process_lane, process_router
 from workers.periodic import missing_heartbeats, outages
 
@@ -173,7 +172,7 @@ def test_extending_many_deadlines_costs_as_many_statements_as_one(expecting_worl
         late = now + EVERY + GRACE
         Liveness.delete().execute()
         backlog.record_liveness(ProcessLiveness("web", "web:1", late), late)
-        outages._save(None, Observation(late, late, (Outage.between(now, late),)))
+        outages._save(None, Coverage(late, (Outage(now, late, late - now),)))
         with statements() as seen:
             assert missing_heartbeats.report_missing(late) == 0
         counted.append(len(seen))
@@ -203,11 +202,7 @@ def locked_lane(expecting_world, store):
 
 
 @pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane locks all others")
-def test_a_lane_that_hangs_delays_neither_the_clock_nor_others(
-    expecting_world, now, locked_lane, monkeypatch
-):
-    enqueued = []
-    monkeypatch.setattr(queue, "enqueue_heartbeats", lambda: enqueued.append(1))
+def test_a_lane_that_hangs_delays_neither_the_clock_nor_others(expecting_world, now, locked_lane, enqueued):
     service = provisioning.create_service(
         expecting_world.team, "Other", expecting_world.policy, expecting_world.alice, now
     )
@@ -217,21 +212,19 @@ def test_a_lane_that_hangs_delays_neither_the_clock_nor_others(
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
 
     missing_heartbeats.enqueue_overdue(late)
-    assert enqueued == [1]
+    assert enqueued == [("heartbeats",)]
     assert missing_heartbeats.report_missing(late) == 1
     assert Receipt.get().integration == other
 
 
-def test_the_clock_only_enqueues_the_report(expecting_world, now, monkeypatch):
-    enqueued = []
-    monkeypatch.setattr(queue, "enqueue_heartbeats", lambda: enqueued.append(1))
+def test_the_clock_only_enqueues_the_report(expecting_world, now, enqueued):
     due_moment = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
     missing_heartbeats.enqueue_overdue(due_moment - timedelta(microseconds=1))
     assert enqueued == []
 
     missing_heartbeats.enqueue_overdue(due_moment)
-    assert (enqueued, Receipt.select().count()) == ([1], 0)
+    assert (enqueued, Receipt.select().count()) == ([("heartbeats",)], 0)
 
 
 def test_a_missing_ping_is_reported_at_its_due_time(expecting_world, now):
@@ -261,8 +254,9 @@ def test_a_ping_lost_in_an_outage_is_excused_after_the_clock_was_set_back(expect
     minutes = timedelta(minutes=1)
     ahead = now + 60 * minutes
     backlog.record_liveness(ProcessLiveness("web", "web:killed", now), ahead)
-    outages.check_availability(ahead)
-    Integration.update(expected_at=now + 15 * minutes).execute()
+    outages.update_coverage(ahead)
+    assert check_while_web_runs([now]) == 0
+    Integration.update(expected_at=now + 15 * minutes, is_extended=False).execute()
 
     assert check_while_web_runs(list_moments(now, 10 * minutes)) == 0
     backlog.remove_process(ProcessLiveness("web", "web:1", now))
@@ -276,14 +270,11 @@ def test_one_of_two_workers_saves_that_the_clock_was_set_back(expecting_world, n
     check_while_web_runs([now + timedelta(hours=1)])
     row = Liveness.get(Liveness.process == outages.PROCESS)
 
-    assert [outages._save(row, Observation(now, now)), outages._save(row, Observation(now, now))] == [
-        True,
-        False,
-    ]
+    assert [outages._save(row, Coverage(now)), outages._save(row, Coverage(now))] == [True, False]
     assert Liveness.get(Liveness.process == outages.PROCESS).at == now
 
 
-@pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "absences": []}])
+@pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "outages": []}])
 def test_an_observation_in_another_format_keeps_its_time(expecting_world, now, detail):
     late = now + EVERY + GRACE
     Liveness.create(process=outages.PROCESS, at=now, detail=detail)

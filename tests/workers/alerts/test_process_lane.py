@@ -13,15 +13,20 @@ from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.lifecycle import provisioning
 from models.store.base import SqliteStore
+from models.store.ids import new_uuid
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
+from models.tables.services import Service
+from models.tables.teams import Priority
 from models.tables.timers import Timer
 from models.tables.users import NotificationRule
-from pipeline.stages import dead_letter, dedupe
+from pipeline.incidents import dead_letter_incident
+from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept, list_rows
 from tests.support.scenarios.segments import build_segments_with
+from tests.support.scenarios.sla import sla
 from workers.alerts import process_lane
 from workers.alerts.batch_size import BatchSize
 
@@ -123,7 +128,7 @@ def test_batches_of_any_size_give_the_same_rows_with_any_queue_split(
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
     for number, (kind, entity) in enumerate(SEQUENCE):
         accept(world, now, message=f"m{number}", alert_type=kind, entity_id=entity, trace=number)
-    while process_lane.sweep():
+    while process_lane.process_pending_lanes():
         pass
 
     found = list_rows(Event, Incident, Entity, Notification, Timer, IncidentLog)
@@ -150,13 +155,31 @@ def test_a_dead_letter_is_reported_and_does_not_stop_others(world, now, monkeypa
     assert Notification.select().count() == 3
 
 
+def test_an_incident_about_a_dead_letter_has_the_values_of_its_service(world, now, monkeypatch):
+    def fail(alert, state, at):
+        raise ZeroDivisionError
+
+    gold = sla(world, acknowledge=15)
+    priority = Priority.create(unique_id=new_uuid(), team=world.team, name="P1", creation_date=now)
+    Service.update(sla=gold, team_priority=priority).execute()
+    provisioning.bump_version(world.account.id)
+    monkeypatch.setattr(process_lane, "_segments", build_segments_with(fail))
+    accept(world, now, message="poison", alert_type="critical")
+    run_lane(world)
+
+    incident = Incident.get()
+    assert (incident.sla, incident.team_priority) == (gold, priority)
+    assert incident.context_window_end == incident.creation_date
+    assert Timer.select().where(Timer.kind == "sla_breach").count() == 1
+
+
 @pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
 def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, monkeypatch, broken):
     real = {
-        "report_dead_letter": dead_letter.report_dead_letter,
+        "report_dead_letter": dead_letter_incident.report_dead_letter,
         "build_segment_event": process_lane.build_segment_event,
     }[broken]
-    owner = {"report_dead_letter": dead_letter, "build_segment_event": process_lane}[broken]
+    owner = {"report_dead_letter": dead_letter_incident, "build_segment_event": process_lane}[broken]
 
     def fail_on_poison(what, *rest):
         if (what.message if hasattr(what, "message") else what.alert.message) != "good":
@@ -194,7 +217,7 @@ def test_a_lane_that_fails_does_not_stop_others(world, now, monkeypatch):
         return load_pending_receipts(row, limit)
 
     monkeypatch.setattr(process_lane, "load_pending_receipts", fail_on_first)
-    process_lane.sweep()
+    process_lane.process_pending_lanes()
 
     assert Incident.select().count() == 1
 
@@ -233,7 +256,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements):
 def test_a_pending_alert_of_a_deleted_service_becomes_a_dead_letter(world, now):
     accept(world, now, message="late", alert_type="critical")
     world.service.delete_instance()
-    process_lane.sweep()
+    process_lane.process_pending_lanes()
 
     assert Receipt.get().error == "its service or router was deleted"
 
@@ -247,7 +270,7 @@ def test_alerts_of_a_deleted_integration_are_reported(world, now, queue_splits, 
         process_lane.run(world.service.id)
     accept(replace(world, integration=other), now, message="good", alert_type="critical")
     world.integration.delete_instance()
-    while process_lane.sweep():
+    while process_lane.process_pending_lanes():
         pass
 
     titles = sorted(incident.title for incident in Incident.select())

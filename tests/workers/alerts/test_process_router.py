@@ -4,7 +4,7 @@ import peewee
 import pytest
 
 from models.domain.applications import GENERIC, PROMETHEUS
-from models.domain.enums import RuleAction, WorkState
+from models.domain.enums import WorkState
 from models.lifecycle import provisioning
 from models.tables.accounts import bump_version
 from models.tables.events import Event, Receipt
@@ -12,9 +12,16 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.routers import RouterRule
 from models.tables.services import Integration
-from pipeline.router import CompiledRouter
 from tests.support.query_plans import list_scans
-from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals
+from tests.support.rules import (
+    RuleAction,
+    accept_from_router,
+    action,
+    add_router,
+    add_router_rule,
+    add_rule,
+    equals,
+)
 from workers.alerts import process_lane, process_router
 from workers.alerts.batch_size import BatchSize
 
@@ -36,7 +43,7 @@ def send(router, now, entity="db1", level="critical", **more):
 
 
 def run_lanes():
-    while process_router.sweep() or process_lane.sweep():
+    while process_router.process_pending_routers() or process_lane.process_pending_lanes():
         pass
 
 
@@ -194,14 +201,14 @@ def test_a_prometheus_body_in_the_generic_form_becomes_the_alerts_of_its_target(
 
 
 def patch_poison(monkeypatch):
-    real = CompiledRouter.route
+    real = process_router.route
 
-    def fail_on_poison(self, incoming):
-        if b"poison" in incoming.body:
+    def fail_on_poison(incoming):
+        if b"poison" in incoming.body.raw:
             raise ZeroDivisionError("poison")
-        return real(self, incoming)
+        return real(incoming)
 
-    monkeypatch.setattr(CompiledRouter, "route", fail_on_poison)
+    monkeypatch.setattr(process_router, "route", fail_on_poison)
 
 
 def test_a_failing_receipt_is_reported_and_later_ones_are_processed(
@@ -323,7 +330,7 @@ def test_a_database_error_makes_no_dead_letter(world, now, router, monkeypatch):
         def fail_store(*_):
             raise peewee.OperationalError("away")
 
-        patched.setattr(CompiledRouter, "route", fail_store)
+        patched.setattr(process_router, "route", fail_store)
         with pytest.raises(peewee.OperationalError):
             process_router.run(router.id)
     run_lanes()

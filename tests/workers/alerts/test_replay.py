@@ -11,6 +11,7 @@ from models.reports import alert_trace, dead_letters
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
+from models.write import change_dead_letters
 from pipeline import topology
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
@@ -52,7 +53,7 @@ def test_a_replayed_receipt_is_processed_as_if_accepted_now(world, now, store):
     set_policy(world, (0, world.alice), (5, world.bob))
     add_dead_letter_body(world, now, message="late")
     before = store.now()
-    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
     process_lane.run(world.service.id)
 
     assert list_titles() == ["late"]
@@ -66,8 +67,8 @@ def test_a_replayed_receipt_is_processed_as_if_accepted_now(world, now, store):
 def test_a_replayed_alert_continues_with_any_queue_split(world, now, monkeypatch, queue_splits, stage):
     monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     alert = add_dead_letter_alert(world, now, message="late", stage=stage)
-    dead_letters.replay(dead_letters.list_keys(), "Bob")
-    while process_lane.sweep():
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
+    while process_lane.process_pending_lanes():
         pass
 
     assert list_titles() == ["late"]
@@ -81,11 +82,11 @@ def test_a_replayed_alert_that_fails_is_a_dead_letter_again(world, now, poisoned
     accept(world, now, message="poison", alert_type="critical")
     with poisoned():
         process_lane.run(world.service.id)
-        dead_letters.replay(dead_letters.list_keys(), "Bob")
+        change_dead_letters.replay(dead_letters.list_keys(), "Bob")
         process_lane.run(world.service.id)
 
         assert dead_letters.count() == 1
-    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
     process_lane.run(world.service.id)
 
     assert list_titles() == ["Tocsin could not read an alert from Probe", "poison"]
@@ -96,7 +97,7 @@ def test_one_alert_of_a_body_is_replayed_without_the_others(world, now, poisoned
     receipt = accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned():
         process_lane.run(world.service.id)
-    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
     process_lane.run(world.service.id)
 
     assert list_titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
@@ -123,7 +124,7 @@ def test_a_replayed_receipt_adds_only_alerts_that_are_not_stored(world, now, poi
     assert list_titles() == [message_expected, "first", "last"]
     Incident.update(status=3).where(Incident.title == message_expected).execute()
 
-    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
     process_lane.run(world.service.id)
 
     assert list_titles() == [message_expected, "first", "last", "poison"]

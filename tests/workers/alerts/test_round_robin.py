@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 
 from models.domain.applications import GENERIC
-from models.domain.enums import RuleAction
 from models.lifecycle import provisioning
 from models.store.base import connection, store
 from models.store.ids import new_uuid
 from models.tables.incidents import Incident
 from models.tables.teams import EscalationPolicy
 from tests.support.alerts import accept
-from tests.support.rules import action, add_rule
+from tests.support.rules import RuleAction, action, add_rule
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from workers.alerts import process_lane

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.applications import GENERIC
-from models.domain.enums import RuleAction, Urgency, WorkState
+from models.domain.enums import Urgency, WorkState
 from models.lifecycle import provisioning
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
@@ -30,7 +30,7 @@ from models.tables.timers import Timer
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.query_plans import list_scans
-from tests.support.rules import action, add_rule, equals, var
+from tests.support.rules import RuleAction, action, add_rule, equals, var
 from tests.support.scenarios.processed_alerts import process_alert
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import lane_state, process_lane

@@ -17,8 +17,7 @@ from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Message
 from models.tables.services import Service
 from tests.support.alerts import accept, list_rows
-from workers import queue
-from workers.alerts import process_lane
+from workers.alerts import lane_actors, process_lane
 from workers.alerts.batch_size import BatchSize
 from workers.periodic import release_maintenance
 
@@ -62,11 +61,8 @@ WINDOW_LENGTH = {
 
 
 @pytest.mark.parametrize("by", WINDOW_LENGTH)
-def test_the_clock_enqueues_only_after_maintenance_ended(
-    world, now, window, deferred_alerts, monkeypatch, by
-):
-    enqueued = []
-    monkeypatch.setattr(queue, "enqueue_maintenance", lambda: enqueued.append(1))
+def test_the_clock_enqueues_only_after_maintenance_ended(world, now, window, deferred_alerts, enqueued, by):
+    enqueued.clear()
     Maintenance.update(end_time=now - HOUR if WINDOW_LENGTH[by] else now + HOUR * 10**5).execute()
     Service.update(WINDOW_LENGTH[by] or {"name": "x"}).execute()
     release_maintenance.enqueue_ended()
@@ -75,11 +71,11 @@ def test_the_clock_enqueues_only_after_maintenance_ended(
     Maintenance.update(end_time=now - HOUR / 2).execute()
     Service.update(under_maintenance=False, status=ServiceStatus.ACTIVE).execute()
     release_maintenance.enqueue_ended()
-    assert enqueued == [1]
+    assert enqueued == [("maintenance",)]
 
     release_maintenance.release_deferred()
     release_maintenance.enqueue_ended()
-    assert enqueued == [1]
+    assert enqueued.count(("maintenance",)) == 1
 
 
 @pytest.mark.parametrize("by", WINDOW_LENGTH)
@@ -127,7 +123,7 @@ def test_the_end_of_a_window_leads_to_few_messages(
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=limit))
     monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
     # An idle worker processes the wake-up at once.
-    monkeypatch.setattr(queue, "enqueue_lane", lambda row, *stage: process_lane.run(row, now=now + HOUR))
+    monkeypatch.setattr(lane_actors, "send", lambda row, *stage: process_lane.run(row, now=now + HOUR))
 
     assert release_maintenance.release_deferred(now + HOUR) == 10
     assert Incident.select().count() == 10
@@ -161,21 +157,22 @@ def test_a_service_that_fails_does_not_stop_others(world, now, window, deferred_
     assert release_maintenance.release_deferred(now + HOUR) == 10
 
 
-def test_a_service_whose_windows_fail_does_not_stop_others(world, now, window, deferred_alerts, monkeypatch):
+def test_a_service_whose_windows_fail_does_not_stop_others(
+    world, now, window, deferred_alerts, enqueued, monkeypatch
+):
     other = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
     other_integration = provisioning.create_integration(other, "Webhook", GENERIC, world.alice, now)
     Entity.create(integration=other_integration, entity_id="db1", deferred_alert="alert")
     Maintenance.update(end_time=now + HOUR * 10**5).execute()
-    enqueued = []
 
     def fail(windows, at):
         return 1 // 0 if windows else None
 
     monkeypatch.setattr(release_maintenance, "find_in_force", fail)
-    monkeypatch.setattr(queue, "enqueue_maintenance", lambda: enqueued.append(1))
+    enqueued.clear()
     release_maintenance.enqueue_ended()
 
-    assert enqueued == [1]
+    assert enqueued == [("maintenance",)]
     assert release_maintenance.release_deferred(now) == 1
     assert count_deferred() == 10
 

@@ -13,7 +13,7 @@ from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.timers import Timer
-from pipeline.incidents import timers
+from pipeline.incidents.decide_timer import decide_timer
 from tests.support import stores
 from tests.support.scenarios.sla import sla
 from tests.support.scenarios.timers import (
@@ -49,16 +49,16 @@ def fail_for(incident, attempts=None):
     """Build a decision during which the database ends the transaction, `attempts` times or always."""
     left = iter(range(attempts)) if attempts else iter(int, 1)
 
-    def decide(kind, found, at, key, real=timers.decide):
-        if found.incident.row == incident and next(left, None) is not None:
+    def decide(context, kind, key):
+        if context.incident.row == incident and next(left, None) is not None:
             raise peewee.OperationalError("the store ended it")
-        return real(kind, found, at, key)
+        return decide_timer(context, kind, key)
 
     return decide
 
 
 def test_a_lane_with_a_database_error_does_not_stop_others(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident))
+    monkeypatch.setattr(fire, "decide_timer", fail_for(oldest_incident))
     with capture_logs() as logs:
         assert fire.fire_due(now + 6 * MINUTE) == 1
 
@@ -68,14 +68,14 @@ def test_a_lane_with_a_database_error_does_not_stop_others(oldest_incident, now,
 
 
 def test_a_failed_lane_is_retried_after_a_delay(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident, attempts=1))
+    monkeypatch.setattr(fire, "decide_timer", fail_for(oldest_incident, attempts=1))
 
     fired = [fire.fire_due(now + 6 * MINUTE + delay) for delay in (0 * SECOND, 0.5 * SECOND, SECOND)]
     assert fired == [1, 0, 2]
 
 
 def test_only_the_timer_that_causes_database_errors_stays_due(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident))
+    monkeypatch.setattr(fire, "decide_timer", fail_for(oldest_incident))
     for second in range(3):
         fire.fire_due(now + 6 * MINUTE + second * SECOND)
 
@@ -107,11 +107,11 @@ def test_a_damaged_row_does_not_stop_other_timers(oldest_incident, now, home):
 def test_a_pass_without_a_processed_lane_raises_the_database_error(oldest_incident, now, monkeypatch):
     attempted = []
 
-    def decide(kind, found, *_):
-        attempted.append(found.incident.service)
+    def decide(context, *_):
+        attempted.append(context.incident.service)
         raise peewee.OperationalError("the store ended it")
 
-    monkeypatch.setattr(fire.timers, "decide", decide)
+    monkeypatch.setattr(fire, "decide_timer", decide)
     with pytest.raises(peewee.OperationalError):
         fire.fire_due(now + 6 * MINUTE)
     assert len(attempted) == 2
@@ -128,7 +128,7 @@ def test_an_unavailable_database_is_tried_once(oldest_incident, now, monkeypatch
 
     with monkeypatch.context() as patched:
         patched.setattr(type(store()), "is_unavailable", lambda *_: True)
-        patched.setattr(fire.timers, "decide", decide)
+        patched.setattr(fire, "decide_timer", decide)
         for second in range(5):
             with pytest.raises(peewee.OperationalError):
                 fire.fire_due(now + 6 * MINUTE + 2 * second * SECOND)
@@ -143,12 +143,12 @@ def test_a_failing_timer_does_not_stop_others_of_its_incident(world, now, monkey
     bump_version(world.account.id)
     open_incidents(world, now, "db1")
 
-    def decide(kind, *arguments, real=timers.decide):
-        if kind is TimerKind.SLA_BREACH:
+    def decide(context, kind, key):
+        if kind == TimerKind.SLA_BREACH:
             raise ZeroDivisionError
-        return real(kind, *arguments)
+        return decide_timer(context, kind, key)
 
-    monkeypatch.setattr(fire.timers, "decide", decide)
+    monkeypatch.setattr(fire, "decide_timer", decide)
     for minute in (6, 11):
         fire.fire_due(now + minute * MINUTE)
 
@@ -156,7 +156,7 @@ def test_a_failing_timer_does_not_stop_others_of_its_incident(world, now, monkey
 
 
 def test_a_failing_timer_is_logged_with_a_traceback_once(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.timers, "decide", failing_for(oldest_incident))
+    monkeypatch.setattr(fire, "decide_timer", failing_for(oldest_incident))
     with capture_logs() as logs:
         for second in range(60):
             fire.fire_due(now + 6 * MINUTE + second * SECOND)
@@ -166,7 +166,7 @@ def test_a_failing_timer_is_logged_with_a_traceback_once(oldest_incident, now, m
 
 
 def test_other_timers_of_the_service_still_fire_in_one_batch(oldest_incident, world, now, monkeypatch):
-    monkeypatch.setattr(fire.timers, "decide", failing_for(oldest_incident))
+    monkeypatch.setattr(fire, "decide_timer", failing_for(oldest_incident))
     fire.fire_due(now + 6 * MINUTE)
     open_incidents(world, now + 6 * MINUTE, *"abcdef")
     with capture_logs() as logs:
@@ -177,7 +177,7 @@ def test_other_timers_of_the_service_still_fire_in_one_batch(oldest_incident, wo
 
 def test_a_failed_timer_that_is_no_longer_due_is_forgotten(oldest_incident, now, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(fire.timers, "decide", failing_for(oldest_incident))
+        broken.setattr(fire, "decide_timer", failing_for(oldest_incident))
         fire.fire_due(now + 6 * MINUTE)
     failed = Timer.get(Timer.incident == oldest_incident, Timer.done_at.is_null())
     Timer.update(due_at=now + 20 * MINUTE).where(Timer.id == failed.id).execute()
@@ -191,11 +191,11 @@ def test_more_failures_than_remembered_do_not_stop_other_timers(oldest_incident,
     monkeypatch.setattr(backoff, "MAX_KEYS", 1)
     checkout = Incident.get_by_id(oldest_incident).service_id
 
-    def decide(kind, found, *arguments, real=timers.decide):
-        if found.incident.service == checkout:
+    def decide(context, kind, key):
+        if context.incident.service == checkout:
             raise ZeroDivisionError
-        return real(kind, found, *arguments)
+        return decide_timer(context, kind, key)
 
-    monkeypatch.setattr(fire.timers, "decide", decide)
+    monkeypatch.setattr(fire, "decide_timer", decide)
 
     assert fire.fire_due(now + 6 * MINUTE) == 1

@@ -140,7 +140,7 @@ def test_a_timer_whose_decision_fails_does_not_stop_others(world, now, monkeypat
     accept(world, now, message="other", alert_type="critical", entity_id="db2")
     process_lane.run(world.service.id)
     first = Incident.select().order_by(Incident.id).get()
-    monkeypatch.setattr(fire.timers, "decide", failing_for(first.id))
+    monkeypatch.setattr(fire, "decide_timer", failing_for(first.id))
     fire.fire_due(now + 6 * MINUTE)
 
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob"]
@@ -246,7 +246,7 @@ def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
     open_incidents(world, now, "db1", "db2")
     first = Incident.select().order_by(Incident.id).get()
     with monkeypatch.context() as broken:
-        broken.setattr(fire.timers, "decide", failing_for(first.id))
+        broken.setattr(fire, "decide_timer", failing_for(first.id))
         assert fire.fire_due(now + 6 * MINUTE) == 1
 
     assert fire.fire_due(now + 7 * MINUTE) == 1

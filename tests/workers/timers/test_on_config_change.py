@@ -16,7 +16,6 @@ from models.tables.timers import Timer
 from tests.support.scenarios.sla import sla
 from tests.support.scenarios.timers import MINUTE, open_incidents, set_policy
 from tests.web.conftest import app, ask
-from workers import queue
 from workers.timers import on_config_change
 
 __all__ = ["app", "ask"]
@@ -30,13 +29,6 @@ def paths(world):
         policy=f"{team}escalation_policies/{world.policy.unique_id}/",
         service=f"{team}services/{world.service.unique_id}/",
     )
-
-
-@pytest.fixture
-def enqueued(monkeypatch):
-    lanes_enqueued = []
-    monkeypatch.setattr(queue, "enqueue", lambda *wake_up: lanes_enqueued.append(wake_up))
-    return lanes_enqueued
 
 
 @pytest.fixture
@@ -60,7 +52,7 @@ def get_due_minutes(kind):
 def run_enqueued(enqueued):
     """Handle the wake-ups like a worker."""
     for queue_name, *row in enqueued:
-        if queue_name == queue.RECONCILE:
+        if queue_name == "reconcile":
             on_config_change.reconcile_after_change(*row)
 
 
@@ -110,7 +102,7 @@ def test_a_deletion_enqueues_each_service_once(replaced_policy, world, ask, path
     Incident.update(escalation_policy=world.policy).execute()
     ask("DELETE", paths.policy)
 
-    assert enqueued.count((queue.RECONCILE, "service", world.service.id)) == 1
+    assert enqueued.count(("reconcile", "service", world.service.id)) == 1
 
 
 def test_a_deletion_without_open_incidents_enqueues_nothing(opened_incident, world, ask, paths, enqueued):
@@ -119,7 +111,7 @@ def test_a_deletion_without_open_incidents_enqueues_nothing(opened_incident, wor
     Service.update(escalation_policy=None).execute()
     assert ask("DELETE", paths.policy).status_code == 204
 
-    assert [name for name, *_ in enqueued if name == queue.RECONCILE] == []
+    assert [name for name, *_ in enqueued if name == "reconcile"] == []
 
 
 def test_reconciled_timers_are_logged_in_the_timeline(opened_incident, world, ask, paths, enqueued):
