@@ -183,7 +183,7 @@ def _group_by_incident(query: Iterable[Row]) -> dict[int, list[Row]]:
 
 
 def build_log_entry(row: IncidentLog) -> JsonDict:
-    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.actor_kind, "alert": row.alert}
+    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.author_kind, "alert": row.alert}
 
 
 def _build_timer(row: Timer) -> JsonDict:

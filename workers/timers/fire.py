@@ -22,7 +22,7 @@ from models.store import bulk
 from models.store.base import STORE_ERRORS, Busy, store
 from models.tables.timers import Timer
 from models.write.apply import apply
-from pipeline.incidents.decide_timer import build_timer_actor, decide_timer
+from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from runtime import metrics
 from workers.alerts import config_cache
 from workers.alerts.batch_size import BatchSize
@@ -334,7 +334,7 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
             incident,
             found.services.get(incident.service or 0),
             configs[incident.team],
-            build_timer_actor(timer.kind),
+            build_timer_author(timer.kind),
             now,
             tuple(child for child in merged if child.parent == timer.incident),
         )

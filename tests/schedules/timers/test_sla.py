@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from models.domain.effects import Actor, CreateNotification, RecordLog
-from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
+from models.domain.effects import Author, CreateNotification, RecordLog
+from models.domain.enums import AuthorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext, NotificationRuleFacts
 from models.tables.timers import Timer
 from schedules.timers.sla import (
@@ -18,7 +18,7 @@ from schedules.timers.sla import (
 )
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
 
-TIMER = Actor(ActorKind.TIMER, "sla escalation")
+TIMER = Author(AuthorKind.TIMER, "sla escalation")
 A, R = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 GOLD = sla((1, -5, "alice"), (1, 0, "bob"), (2, 10, "alice", "bob"), acknowledge=15, resolve=60)
 

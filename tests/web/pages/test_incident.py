@@ -74,7 +74,7 @@ def test_a_button_acts_as_the_recipient_and_shows_the_page(ask, open_incident, w
     assert (answer.status_code, page.status_code) == (303, 200)
     assert Incident.get().status == status
     log = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
-    assert (log.actor_kind, log.user) == ("link", world.alice)
+    assert (log.author_kind, log.user) == ("link", world.alice)
     assert log.reason == f"{status.name.capitalize()} by Alice with the link in a message."
     assert [word for word in ("acknowledge", "resolve") if f'value="{word}"' in page.text] == left
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus, MessageStatus, NotificationStatus
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus, MessageStatus, NotificationStatus
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.base import connection
@@ -35,8 +35,8 @@ HOUR = timedelta(hours=1)
 
 def move(incident, to, user, now):
     with deliver.store().write_transaction():
-        actor = Actor(ActorKind.USER, user.first_name, user=user.id)
-        context = lock_incident(incident.id, actor, now)
+        author = Author(AuthorKind.USER, user.first_name, user=user.id)
+        context = lock_incident(incident.id, author, now)
         effects = incidents.change_status(context, to, "asked for")
         apply(ChangeSet(effects=list(effects)))
 
@@ -44,7 +44,7 @@ def move(incident, to, user, now):
 def assign(incident, person, by, now):
     with deliver.store().write_transaction():
         whom = load_people([person.username])[person.username]
-        context = lock_incident(incident.id, Actor(ActorKind.USER, by.first_name, user=by.id), now)
+        context = lock_incident(incident.id, Author(AuthorKind.USER, by.first_name, user=by.id), now)
         effects = incidents.assign(context, whom)
         apply(ChangeSet(effects=list(effects)))
 
