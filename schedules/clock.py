@@ -48,7 +48,7 @@ return 1
 class PeriodicJob:
     """A job that runs at every whole multiple of `every_s` seconds.
 
-    A `slow` job runs in a thread of its own, and is not started while its previous run is still running.
+    A `slow` job runs in a thread of its own, and is not started while it is still running.
     """
 
     name: str

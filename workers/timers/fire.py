@@ -44,7 +44,7 @@ log = structlog.get_logger()
 
 # The longest time until a pass reads the list of due timers again. Other workers may have fired some of them
 # meanwhile, and more timers may be due.
-RUN_S = 1.0
+PASS_S = 1.0
 # How long a worker waits for a lane that another one has locked. Other timers may become due meanwhile.
 LOCK_TIMEOUT_S = 1.0
 
@@ -79,16 +79,16 @@ def fire_due(now: datetime | None = None) -> int:
     pass. Raise the error of the database if no lane was processed, and at once if the database is
     unavailable.
     """
-    run = _Run(now)
-    while (lanes := run.find_lanes()) and run.run_lanes(lanes):
+    this_pass = _Pass(now)
+    while (lanes := this_pass.find_lanes()) and this_pass.fire_lanes(lanes):
         pass
-    run.retry_failed()
-    if run.error is not None and not run.any_done:
-        raise run.error
-    return run.fired
+    this_pass.retry_failed()
+    if this_pass.error is not None and not this_pass.any_done:
+        raise this_pass.error
+    return this_pass.fired
 
 
-class _Run:
+class _Pass:
     """One pass over all due timers."""
 
     def __init__(self, now: datetime | None) -> None:
@@ -117,8 +117,8 @@ class _Run:
         """Return the timers that failed: in a batch they would make all others fail too."""
         return _failed_timers.list_keys() | self._failed
 
-    def run_lanes(self, lanes: Iterable[DueLane]) -> bool:
-        """Fire a batch of each lane in turn, until all is done or RUN_S are over.
+    def fire_lanes(self, lanes: Iterable[DueLane]) -> bool:
+        """Fire a batch of one lane after the other, until all is done or PASS_S are over.
 
         Return whether to search again.
 
@@ -126,7 +126,7 @@ class _Run:
         so that the timers of a lane that is always busy are fired too.
         """
         self._round += 1
-        ends_at = monotonic() + RUN_S
+        ends_at = monotonic() + PASS_S
         due_lanes = deque(lanes)
         busy: list[DueLane] = []
         fired_before = self.fired
@@ -227,8 +227,8 @@ class _Run:
         _failed_timers.remove(timer.row)
 
     def retry_failed(self) -> None:
-        """Retry the timers whose delay after a failure is over, for at most RUN_S."""
-        ends_at = monotonic() + RUN_S
+        """Retry the timers whose delay after a failure is over, for at most PASS_S."""
+        ends_at = monotonic() + PASS_S
         retryable = _failed_timers.list_retryable(self._started_at)
         still_due = reload_due_timers(retryable, self._started_at)
         for row in set(retryable) - {timer.row for timer in still_due}:
