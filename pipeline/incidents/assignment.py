@@ -107,9 +107,9 @@ def change_policy(
     if incident.status is not IncidentStatus.TRIGGERED:
         return (log, *save_with_timers(context.with_incident(changed), why))
     restarted = restart_escalation(changed, now)
-    turn: tuple[Effect, ...] = ()
+    advanced: tuple[Effect, ...] = ()
     if not keep_assignee:
-        person, turn = choose_assignee(found, config, config.next_targets.get(policy or 0, 0), now)
+        person, advanced = choose_assignee(found, config, config.next_targets.get(policy or 0, 0), now)
         restarted = restarted.with_changes(assigned_to=person.row if person else None)
     started = start_escalation(context.with_incident(restarted))
     notified = {effect.notification.user for effect in started if isinstance(effect, CreateNotification)}
@@ -123,7 +123,7 @@ def change_policy(
         if keep_assignee and not assignee_rows & notified
         else _REASSIGNED_KINDS
     )
-    return (CancelNotifications(incident.unique_id, now, why, cancelled_kinds), log, *turn, *started)
+    return (CancelNotifications(incident.unique_id, now, why, cancelled_kinds), log, *advanced, *started)
 
 
 def change_urgency(

@@ -79,9 +79,9 @@ def _open_incident(
         summary=summary,
         from_alert=True,
     )
-    incident, turn = build_incident(new, facts.service, facts.config, state.next_targets, now)
+    incident, advanced = build_incident(new, facts.service, facts.config, state.next_targets, now)
     context = IncidentContext(incident, facts.service, facts.config, author, now)
     reason = "an alert became a dead letter"
     opened = incidents.open_incident(context, reason, templates=[facts.service.task_template])
     held = (SaveEntity(entity.with_incident(incident.unique_id)),) if entity else ()
-    return ChangeSet(effects=[*opened, *held, *turn, *incidents.start_escalation(context)])
+    return ChangeSet(effects=[*opened, *held, *advanced, *incidents.start_escalation(context)])

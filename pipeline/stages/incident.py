@@ -22,7 +22,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
             f"{level} opens no incident here: the integration opens them for {describe_levels(integration)}"
         )
     facts = state.facts
-    incident, turn = build_incident(
+    incident, advanced = build_incident(
         _build_new(alert, state), facts.service, facts.config, state.next_targets, now
     )
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
@@ -34,7 +34,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         "opens an incident",
         *_stop_collecting(facts.service, state),
         *opened,
-        *turn,
+        *advanced,
         SaveEntity(entity.with_incident(incident.unique_id)),
         *build_tasks(alert, incident.unique_id, now),
         *build_details(alert, incident, state, now),

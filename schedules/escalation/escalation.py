@@ -151,14 +151,14 @@ def _take_step(
     label = f"step {index + 1} of policy {policy.name}" + (f", pass {passes + 1}" if passes else "")
     if not people:
         return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody to notify", author)]
-    why, was_turn = (
+    why, is_next_target = (
         resolver.explain(policy.steps[index]),
         not index and policy.assignee_only and is_round_robin(policy),
     )
     notifications: list[NotificationState] = []
     for person in people:
-        turn = "next in the round robin" if was_turn else ""
-        reasons = (f"named by {label}", why.get(person.username, ""), turn)
+        round_robin = "next in the round robin" if is_next_target else ""
+        reasons = (f"named by {label}", why.get(person.username, ""), round_robin)
         reason = ", ".join(part for part in reasons if part)
         reason_key = f"{incident.escalation_run}:{step}"
         notifications += build_notifications(

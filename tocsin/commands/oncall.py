@@ -219,8 +219,8 @@ def _format_next(handoff: JsonDict) -> str:
 def _format_policy(team: JsonDict, policy: JsonDict) -> Iterator[str]:
     yield f"{shorten(team['name'])}: {shorten(policy['name'])}"
     for place, step in enumerate(policy["steps"], start=1):
-        turns = ", round robin: one per incident" if place == 1 and policy["by_turns"] else ""
-        yield f"  step {place}, {_format_delay(step)}{turns}: {_format_names(step['people'])}"
+        rule = ", round robin: one per incident" if place == 1 and policy["by_turns"] else ""
+        yield f"  step {place}, {_format_delay(step)}{rule}: {_format_names(step['people'])}"
     if not any(step["people"] for step in policy["steps"]):
         none = "" if policy["steps"] else "no steps: "
         yield f"  {none}nobody is on call: the team's managers are notified, or else the account owner"

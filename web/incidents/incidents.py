@@ -144,7 +144,7 @@ def _open(
     """Yield the effects that create the incident, and start its escalation if it is triggered."""
     if new.assignee is None:
         config = lock_next_target(config, new.escalation_policy or service.escalation_policy)
-    incident, turn = build_incident(new, service, config, config.next_targets, at)
+    incident, advanced = build_incident(new, service, config, config.next_targets, at)
     context = IncidentContext(incident, service, config, author, at)
     templates = [service.task_template]
     yield from incidents.open_incident(context, f"created by {author.name}", templates=templates)
@@ -152,7 +152,7 @@ def _open(
         yield from incidents.start_for_assignee(context, new.assignee)
     else:
         yield from incidents.save_with_timers(context)
-    yield from turn
+    yield from advanced
 
 
 Effects = tuple[Effect, ...]
