@@ -234,7 +234,7 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "person": get_display_name(notification.user),
         "username": notification.user.username,
         "channel": get_channel_name(message.channel),
-        "contact": notification.contact.name if notification.contact else "the account's address",
+        "contact": notification.contact.name if notification.contact else "the user's own e-mail address",
         "kind": notification.kind,
         "reason": notification.reason,
         "not_before": notification.not_before,

@@ -363,7 +363,7 @@ def _list_really_notified():
 
 
 def _get_contact(notification):
-    return notification.contact.name if notification.contact else "the account's address"
+    return notification.contact.name if notification.contact else "the user's own e-mail address"
 
 
 def _list_logged(simulated):

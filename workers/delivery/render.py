@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import peewee
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import (
     AlertType,
     IncidentStatus,
@@ -57,7 +57,7 @@ class RenderedMessage:
 
 
 class _Recipient(NamedTuple):
-    """A message and its recipient. Without a contact, the e-mail address of the person's account receives it.
+    """A message and its recipient. Without a contact, the person's own e-mail address receives it.
 
     A deleted contact counts as none. A channel other than e-mail then has no address, and refuses the
     message.
@@ -80,7 +80,7 @@ class _Recipient(NamedTuple):
     def address(self) -> str:
         if self.contact is not None:
             return self.contact
-        return self.email if self.channel == ACCOUNT_CHANNEL else ""
+        return self.email if self.channel == USER_EMAIL_CHANNEL else ""
 
     @property
     def reader(self) -> Recipient:

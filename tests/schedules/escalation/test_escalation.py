@@ -47,12 +47,12 @@ def test_each_rule_of_the_urgency_makes_a_notification_with_its_own_delay():
     assert list_notified(effects) == [(BOB.row, NOON), (BOB.row, NOON + 5 * MINUTE)]
 
 
-def test_a_person_without_a_usable_rule_is_notified_at_once_at_the_accounts_address():
+def test_a_person_without_a_usable_rule_is_notified_at_once_at_their_own_address():
     _, effects = advance(build_config((0, "charlie")), 0)
 
     (notification,) = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
     assert (notification.user, notification.contact, notification.not_before) == (CHARLIE.row, None, NOON)
-    assert notification.reason.endswith("no usable rule for high urgency, so the account's address")
+    assert notification.reason.endswith("no usable rule for high urgency, so the user's own e-mail address")
 
 
 @pytest.mark.parametrize(

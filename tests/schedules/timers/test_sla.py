@@ -251,7 +251,7 @@ def test_overdue_escalations_notify_each_person_once():
     ]
 
     expected_reason = "SLA Gold: not acknowledged, overdue by 10 min"
-    without = "; no usable rule without delay, so the account's address"
+    without = "; no usable rule without delay, so the user's own e-mail address"
     assert notified == [
         [(CHARLIE.row, expected_reason + without)],
         [],

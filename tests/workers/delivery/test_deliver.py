@@ -184,7 +184,7 @@ def test_a_removed_person_gets_no_message(world, now, deliver_to):
     assert Notification.get().outcome == "the person is no longer a member of the account"
 
 
-def test_the_accounts_address_replaces_a_deleted_contact(world, now, deliver_to):
+def test_the_users_own_address_replaces_a_deleted_contact(world, now, deliver_to):
     alert(world, now)
     ContactMethod.delete().where(ContactMethod.user == world.alice).execute()
     User.update(email="alice@example.com").where(User.id == world.alice.id).execute()
@@ -231,7 +231,7 @@ def test_a_message_fails_with_a_reason_after_an_hour(world, now, deliver_to):
     assert message.outcome.startswith(f"given up after {message.attempts} attempts: the relay does not take")
 
 
-def test_the_accounts_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
+def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
     ContactMethod.update(value="old@example.org", name="Work").where(
         ContactMethod.user == world.alice
     ).execute()
@@ -243,12 +243,12 @@ def test_the_accounts_address_is_notified_if_a_contact_refuses(world, now, deliv
     first, second = Notification.select().order_by(Notification.id)
     assert [to for to, _ in box.mails] == ["alice@example.org"]
     assert (first.state, second.state) == (NotificationStatus.FAILED, NotificationStatus.SENT)
-    assert first.outcome.endswith("550 5.1.1 unknown; the account's address is notified instead")
-    assert second.reason.endswith("; the message to Work was refused, so the account's address")
+    assert first.outcome.endswith("550 5.1.1 unknown; the user's own e-mail address is notified instead")
+    assert second.reason.endswith("; the message to Work was refused, so the user's own e-mail address")
     assert second.contact is None
 
 
-def test_a_refusal_of_the_accounts_address_is_final(world, now, deliver_to):
+def test_a_refusal_of_the_users_own_address_is_final(world, now, deliver_to):
     alert(world, now)
     with relay({"RCPT": "550 5.1.1 unknown"}) as box:
         deliver_to(box.port)
@@ -260,7 +260,7 @@ def test_a_refusal_of_the_accounts_address_is_final(world, now, deliver_to):
     )
 
 
-def test_two_contacts_that_refuse_notify_the_account_once(world, now, deliver_to):
+def test_two_contacts_that_refuse_notify_the_users_own_address_once(world, now, deliver_to):
     ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.alice).execute()
     other = ContactMethod.create(
         unique_id="c2", user=world.alice, name="Other", contact_type=1, value="older@example.org",
