@@ -205,7 +205,10 @@ class _Pass:
         """Fire one timer in its own transaction. Other due timers of its incident may succeed."""
         try:
             self.fired += _fire(
-                [timer.incident], self._now, lambda due_timer: due_timer.row == timer.row, blocking=blocking
+                [timer.incident_row],
+                self._now,
+                lambda due_timer: due_timer.row == timer.row,
+                blocking=blocking,
             )
         except Busy:
             raise
@@ -218,7 +221,7 @@ class _Pass:
             delay_s = failure.delay.total_seconds()
             report(
                 "timer failed",
-                incident=timer.incident,
+                incident=timer.incident_row,
                 timer=timer.key,
                 error=failure.error,
                 delay_s=delay_s,
@@ -303,10 +306,10 @@ class TimerDecisions:
 
         Otherwise the pass would fire them again without end.
         """
-        fired = {(self.incidents[timer.incident].unique_id, timer.key) for timer, _ in self.timers}
+        just_fired = {(self.incidents[timer.incident_row].unique_id, timer.key) for timer, _ in self.timers}
 
         def is_due_again(timer: TimerState) -> bool:
-            return timer.due_at <= now and (timer.incident, timer.key) in fired
+            return timer.due_at <= now and (timer.incident, timer.key) in just_fired
 
         return [
             replace(effect, expected=tuple(timer for timer in effect.expected if not is_due_again(timer)))
@@ -326,17 +329,17 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
     for row, incident in found.incidents.items():
         if incident.parent is not None:
             children.setdefault(incident.parent, []).append(row)
-    configs = config_cache.get_oncall_configs([found.incidents[timer.incident] for timer in taken], now)
+    configs = config_cache.get_oncall_configs([found.incidents[timer.incident_row] for timer in taken], now)
     for timer in taken:
-        incident = decisions.incidents[timer.incident]
-        merged = (decisions.incidents[row] for row in children.get(timer.incident, ()))
+        incident = decisions.incidents[timer.incident_row]
+        merged = (decisions.incidents[row] for row in children.get(timer.incident_row, ()))
         context = IncidentContext(
             incident,
             found.services.get(incident.service or 0),
             configs[incident.team],
             build_timer_author(timer.kind),
             now,
-            tuple(child for child in merged if child.parent == timer.incident),
+            tuple(child for child in merged if child.parent == timer.incident_row),
         )
         decisions.add(timer, *decide_timer(context, timer.kind, timer.key))
     return decisions
@@ -358,7 +361,7 @@ def _mark_done(decisions: TimerDecisions, now: datetime) -> None:
 
 
 def _is_later(timer: DueTimer, decisions: TimerDecisions, now: datetime) -> bool:
-    next_due = decisions.next_due.get(decisions.incidents[timer.incident].unique_id, {})
+    next_due = decisions.next_due.get(decisions.incidents[timer.incident_row].unique_id, {})
     return next_due.get(timer.key, now) > now
 
 

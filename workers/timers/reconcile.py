@@ -145,12 +145,12 @@ def _find_differences(
         for timer in expected
         if timer.key not in pending.get(incident.unique_id, {})
     ]
-    done = find_fired(names, missing_timers)
+    fired = find_fired(names, missing_timers)
     differences = [
         _compare(
             incident,
             configs[incident.team],
-            [timer for timer in expected if (incident.unique_id, timer.key) not in done],
+            [timer for timer in expected if (incident.unique_id, timer.key) not in fired],
             pending.get(incident.unique_id, {}),
         )
         for incident, expected in expected_timers
