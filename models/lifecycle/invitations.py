@@ -17,7 +17,7 @@ def create_invitation(user: User, inviter: str, now: datetime) -> Message:
         user=user,
         channel=USER_EMAIL_CHANNEL,
         kind=MessageKind.INVITATION,
-        reason=inviter,
+        requested_by=inviter,
         created_at=now,
         next_attempt_at=now,
     )

@@ -29,7 +29,7 @@ def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool
     """
     message = _load_message(message_row)
     contact, user = message.contact, message.user
-    if message.reason is not None:
+    if message.requested_by is not None:
         return False
     if message.channel == USER_EMAIL_CHANNEL and (
         contact is None or not refused or contact.value.lower() == user.email.lower()
@@ -43,7 +43,7 @@ def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool
         )
     )
     known = _find_notified(user, [notification.incident_id for notification in pending], now)
-    missing = {_get_reason_key(n.key): n for n in pending if _get_reason_key(n.key) not in known}
+    missing = {_get_base_key(n.key): n for n in pending if _get_base_key(n.key) not in known}
     if missing:
         _create_notifications(message, missing, cause, now)
     return bool(missing)
@@ -55,8 +55,8 @@ def _load_message(row: int) -> Message:
     return found
 
 
-def _get_reason_key(key: str) -> str:
-    """Return a notification's key without contact and rule: the person, the incident and the reason.
+def _get_base_key(key: str) -> str:
+    """Return a notification's key without contact and rule: incident, kind, reason key and person.
 
     The format is from schedules/escalation/notifications.py.
     """
@@ -64,7 +64,7 @@ def _get_reason_key(key: str) -> str:
 
 
 def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
-    """Return the reason keys of what the user's own e-mail address has received or will receive soon.
+    """Return the base keys of what the user's own e-mail address has received or will receive soon.
 
     Include those that were already created for it by this module, whatever their outcome.
     """
@@ -81,7 +81,7 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
         )
     )
     return {
-        _get_reason_key(notification.key)
+        _get_base_key(notification.key)
         for notification in query
         if notification.key.endswith(USER_EMAIL_SUFFIX)
         or notification.state == NotificationStatus.SENT
@@ -92,7 +92,7 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
 def _create_notifications(
     failed: Message, missing: dict[str, Notification], cause: str, now: datetime
 ) -> None:
-    keys = {reason_key: f"{reason_key}{USER_EMAIL_SUFFIX}" for reason_key in missing}
+    keys = {base_key: f"{base_key}{USER_EMAIL_SUFFIX}" for base_key in missing}
     message = Message.create(
         message_id=hash_message_id(list(keys.values())),
         account=failed.account_id,
@@ -101,9 +101,9 @@ def _create_notifications(
         created_at=now,
         next_attempt_at=now,
     )
-    for reason_key, notification in missing.items():
+    for base_key, notification in missing.items():
         Notification.create(
-            key=keys[reason_key],
+            key=keys[base_key],
             incident=notification.incident_id,
             user=notification.user_id,
             kind=notification.kind,

@@ -66,7 +66,7 @@ class _Recipient(NamedTuple):
     message_id: str
     channel: int
     kind: str | None
-    # The name of the person who asked for an invitation or a test message.
+    # Of an invitation, a name; of a test message, a sentence with the name.
     requested_by: str | None
     user: int
     first_name: str
@@ -90,8 +90,8 @@ class _Recipient(NamedTuple):
 _RECIPIENT = Prepared(
     lambda: (
         Message.select(
-            Message.message_id, Message.channel, Message.kind, Message.reason, Message.user, User.first_name,
-            User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.value,
+            Message.message_id, Message.channel, Message.kind, Message.requested_by, Message.user,
+            User.first_name, User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.value,
         )
         .join(User)
         .switch(Message)

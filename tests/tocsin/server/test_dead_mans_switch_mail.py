@@ -122,6 +122,8 @@ def test_a_message_without_an_attempt_is_late_even_if_others_were_sent(delivery)
     delivery.page_alice()
     Message.update(next_attempt_at=delivery.now - timedelta(seconds=301)).execute()
     delivery.page_bob()
-    Message.update(state=MessageStatus.SENT, done_at=delivery.now).where(Message.reason == "a test").execute()
+    Message.update(state=MessageStatus.SENT, done_at=delivery.now).where(
+        Message.requested_by == "a test"
+    ).execute()
 
     assert delivery.get_problem() == [LATE]
