@@ -24,7 +24,7 @@ from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM, handle_clock_set_back
-from workers.delivery.transport.relay import PAUSE_S, Relay
+from workers.delivery.transport.relay_gate import PAUSE_S, RelayGate
 
 __all__ = ["deliver_to"]
 
@@ -428,7 +428,7 @@ def test_all_messages_are_sent_after_a_hanging_relay_is_back(world, now, deliver
     later, steady = now + SECOND, [0.0]
     with start_silent_server(hang) as dead:
         runtime = deliver_to(dead.port, deadline_s=0.1)
-        runtime.relay = Relay(clock=lambda: steady[0])
+        runtime.gate = RelayGate(clock=lambda: steady[0])
         worked_on = [deliver.send_due(MAIL, later) for _ in range(6)]
         assert worked_on == [1, 1, 1, 0, 0, 0]
         assert dead.taken == 3
