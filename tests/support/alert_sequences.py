@@ -57,7 +57,7 @@ from tests.support.rules import (
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
-from workers.alerts import config_cache, lane_state, process_lane, process_router
+from workers.alerts import config_cache, load_lane_state, process_lane, process_router
 from workers.alerts.batch_size import BatchSize
 
 A = RuleAction
@@ -231,7 +231,7 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     )
     router_batch = mock.patch.object(process_router, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
     # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
-    at_a_moment = mock.patch.object(lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
+    at_a_moment = mock.patch.object(load_lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
     return _AllOf(patches, router_batch, at_a_moment)
 
 
