@@ -52,7 +52,7 @@ def readyz() -> tuple[Response, int]:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The states of the database and of the clock, and the number of dead letters."""
+    """The states of the database and of the clock process, and the number of dead letters."""
 
     database: str
     clock: str = "unknown"
@@ -94,7 +94,7 @@ class Probe:
 
 
 def commit() -> ProbeResult:
-    """Write and commit a row. Also read the state of the clock and the number of dead letters."""
+    """Write and commit a row. Also read the state of the clock process and the number of dead letters."""
     with connection():
         with store().write_transaction():
             now = store().now()
