@@ -120,5 +120,5 @@ class Alert:
         return replace(self, options=replace(self.options, **changes))
 
 
-def get_author(alert: Alert) -> Author:
+def build_alert_author(alert: Alert) -> Author:
     return Author(AuthorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)

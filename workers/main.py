@@ -46,7 +46,7 @@ broker.add_middleware(middleware.ProcessBoot(configure))
 broker.add_middleware(middleware.LogContext())
 broker.add_middleware(middleware.StoreUnavailable())
 broker.add_middleware(middleware.StoreConnection())
-broker.add_middleware(middleware.Liveness())
+broker.add_middleware(middleware.ShowLiveness())
 broker.add_middleware(middleware.Polling())
 
 

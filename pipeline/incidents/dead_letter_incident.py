@@ -9,7 +9,7 @@ from models.domain.effects import Author, ChangeSet, EntityState, SaveEntity
 from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext
 from pipeline import identity, incidents
-from pipeline.alert import Alert, ParsedAlert, get_author
+from pipeline.alert import Alert, ParsedAlert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 
@@ -52,7 +52,9 @@ def report_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
     name = integrations[alert.integration].name if alert.integration in integrations else "?"
     summary = f"{SUMMARY} Its trace_id is {alert.trace_id}."
     title = f"{MESSAGE} from {name}"
-    return _open_incident(alert.event_id, title, summary, state, get_author(alert), alert.accepted_at, entity)
+    return _open_incident(
+        alert.event_id, title, summary, state, build_alert_author(alert), alert.accepted_at, entity
+    )
 
 
 def report_deleted(name: str, count: int, state: LaneState, now: datetime) -> ChangeSet:

@@ -6,7 +6,7 @@ from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, s
 from models.domain.enums import Collation
 from models.domain.facts import IncidentContext, ServiceFacts
 from pipeline import identity, incidents
-from pipeline.alert import Alert, get_author
+from pipeline.alert import Alert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.rules import actions
@@ -27,7 +27,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     )
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     templates = (facts.service.task_template, *alert.options.task_templates)
-    context = IncidentContext(incident, facts.service, facts.config, get_author(alert), now)
+    context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now)
     opened = incidents.open_incident(context, reason, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
     return proceed(

@@ -26,7 +26,7 @@ from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.incidents.schemas import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
-from web.incidents.sub_resource import get_author
+from web.incidents.sub_resource import build_viewer_author
 from web.services.services import get_team_row, get_usable_policy
 from web.teams.teams import get_account_member
 from workers import queue
@@ -51,7 +51,7 @@ def create() -> Incident:
         if found is None:
             reject("service", "No such service.")
         new = _build_new(load_assignee(requested))
-        effects = _open(new, *found, get_author(), now())
+        effects = _open(new, *found, build_viewer_author(), now())
         written = apply(ChangeSet(effects=list(effects)))
     queue.enqueue_deliveries(written.channels)
     return fill([Incident.get(Incident.unique_id == new.unique_id)])[0]
@@ -63,7 +63,7 @@ def update(incident: str) -> Incident:
     requested = resolve_references(serialization.read_as(CHANGE, partial=True), row.team)
     with store().write_transaction():
         context = lock_incident(
-            row.id, get_author(), now(), get_policy_ids(requested), get_sla_ids(requested)
+            row.id, build_viewer_author(), now(), get_policy_ids(requested), get_sla_ids(requested)
         )
         if context is None:
             raise NotFound

@@ -27,7 +27,7 @@ class IncidentResource(Resource[Row, Incident]):
         return store().write_transaction()
 
 
-def get_author() -> Author:
+def build_viewer_author() -> Author:
     """Return the viewer as the author of changes for the incident timeline."""
     user = viewer().user
     return Author(AuthorKind.USER, get_display_name(user), user=user.id)
@@ -35,5 +35,6 @@ def get_author() -> Author:
 
 def log_change(incident: Incident, what: str, reason: str) -> None:
     """Record a change by the viewer in the incident timeline, in the transaction of the caller."""
-    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {get_author().name}", get_author())
+    author = build_viewer_author()
+    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {author.name}", author)
     apply(ChangeSet(effects=[log]), {incident.unique_id: incident.id})

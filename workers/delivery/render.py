@@ -21,7 +21,7 @@ from models.domain.enums import (
     Urgency,
 )
 from models.lifecycle import signed_links
-from models.lifecycle.signed_links import Invitation, Link
+from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.events import Event
@@ -208,7 +208,7 @@ def _summarize_incidents(
     levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
 
     def summarize(notification: _PendingNotification) -> IncidentSummary:
-        link = Link(notification.incident, notification.user, notification.notification)
+        link = IncidentLink(notification.incident, notification.user, notification.notification)
         token = signer.sign(link, now)
         level = levels.get(notification.incident)
         return IncidentSummary(

@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.enums import IncidentStatus
 from models.lifecycle import signed_links
-from models.lifecycle.signed_links import Link
+from models.lifecycle.signed_links import IncidentLink
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
@@ -18,7 +18,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
 def build_link(notification: Notification, at: datetime | None = None) -> str:
-    link = Link(notification.incident_id, notification.user_id, notification.id)
+    link = IncidentLink(notification.incident_id, notification.user_id, notification.id)
     return f"/i/{signed_links.get_signer().sign(link, at or datetime.now(UTC))}"
 
 
@@ -127,9 +127,9 @@ def test_a_link_needs_matching_incident_person_and_notification(ask, open_incide
     open_incident()
     notification = Notification.get()
     for wrong in (
-        Link(notification.incident_id, world.mallory.id, notification.id),
-        Link(notification.incident_id + 1, notification.user_id, notification.id),
-        Link(notification.incident_id, notification.user_id, notification.id + 1),
+        IncidentLink(notification.incident_id, world.mallory.id, notification.id),
+        IncidentLink(notification.incident_id + 1, notification.user_id, notification.id),
+        IncidentLink(notification.incident_id, notification.user_id, notification.id + 1),
     ):
         path = f"/i/{signed_links.get_signer().sign(wrong, datetime.now(UTC))}"
         assert ask("GET", path, who=None).status_code == 404
