@@ -10,8 +10,8 @@ from web.http.auth import viewer
 from web.http.fields import List, Moment, Number, Schema, Text
 
 
-class AuthorSchema(Schema):
-    """The author of an entry: `kind` is alert, timer, user or link; only a person has the names."""
+class ActorSchema(Schema):
+    """The actor of an entry: `kind` is alert, timer, user or link; only a person has the names."""
 
     kind = Text(dump_only=True)
     name = Text(dump_only=True, allow_none=True)
@@ -52,7 +52,7 @@ class TimelineEntrySchema(Schema):
     kind = Text(dump_only=True)
     what = Text(dump_only=True)
     reason = Text(dump_only=True)
-    actor = fields.Nested(AuthorSchema, dump_only=True, allow_none=True)
+    actor = fields.Nested(ActorSchema, dump_only=True, allow_none=True)
     alert = Text(dump_only=True, allow_none=True)
     notification = fields.Nested(NotificationSchema, dump_only=True, allow_none=True)
 
