@@ -121,4 +121,4 @@ class Alert:
 
 
 def build_alert_author(alert: Alert) -> Author:
-    return Author(AuthorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)
+    return Author(AuthorKind.ALERT, f"an alert ({alert.alert_type.name.lower()})", alert=alert.event_id)

@@ -4,13 +4,14 @@ The actions of the first rule that matches apply (contract section 4.7). The sta
 (pipeline/stages/route.py) applies the result to an alert; workers/alerts/process_router.py runs the lane.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from models.domain.effects import Effect
 from models.domain.enums import RouterAction
 from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
+from models.domain.reasons import Reason, make_reason
 from pipeline.rules import rulesets
 from pipeline.rules.conditions import Subject
 from pipeline.sources.body import RequestBody
@@ -31,7 +32,7 @@ class RoutingResult:
     `records` has an entry for each rule that was evaluated.
     """
 
-    reason: str
+    reason: Reason
     targets: tuple[RouteTarget, ...] = ()
     records: tuple[Mapping[str, object], ...] = ()
 
@@ -52,31 +53,33 @@ class CompiledRouter:
             records.append(rulesets.build_record(rule.unique_id, rule.name, verdict))
             if verdict.matches:
                 return replace(self._choose_targets(rule), records=rulesets.limit_records(records))
-        reason = f"no rule of router {self.facts.name} matches: it reaches nobody"
-        return RoutingResult(reason, records=rulesets.limit_records(records))
+        why = make_reason("no_router_rule", router=self.facts.name)
+        return RoutingResult(why, records=rulesets.limit_records(records))
 
     def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
         """Return the targets of a rule. If one action routes an alert and another drops it, it is routed.
 
         An alert too many does less harm than a missing one.
         """
-        prefix = f"rule {rule.name or rule.unique_id} of router {self.facts.name}"
         routes = [a["integration"] for a in rule.actions if a["action_type"] == RouterAction.ROUTE]
         matches = [self.facts.targets.get(unique_id) for unique_id in dict.fromkeys(routes)]
         targets = tuple(target for target in matches if target is not None and target.accepts_alerts)
         closed = [target.name for target in matches if target is not None and not target.accepts_alerts]
-        notes = [f"{name} takes no alerts" for name in closed]
+        notes = [make_reason("target_closed", target=name) for name in closed]
         if matches.count(None):
-            notes.append(f"{matches.count(None)} of its integrations are deleted")
+            notes.append(make_reason("targets_deleted", count=matches.count(None)))
+        return RoutingResult(self._explain(rule, targets, bool(routes)).add(*notes), targets)
+
+    def _explain(self, rule: RouterRuleFacts, targets: Sequence[RouteTarget], routes: bool) -> Reason:
+        name, router = rule.name or rule.unique_id, self.facts.name
         if targets:
-            notes.insert(0, f"sent to {', '.join(target.name for target in targets)}")
-        elif not rule.actions:
-            notes.append("it has no actions, it reaches nobody")
-        elif not routes:
-            notes.append("suppressed")
-        else:
-            notes.append("it reaches nobody")
-        return RoutingResult(f"{prefix}: {'; '.join(notes)}", targets)
+            names = tuple(target.name for target in targets)
+            return make_reason("router_rule_sent", rule=name, router=router, targets=names)
+        if not rule.actions:
+            return make_reason("router_rule_empty", rule=name, router=router)
+        if not routes:
+            return make_reason("router_rule_suppressed", rule=name, router=router)
+        return make_reason("router_rule_without_target", rule=name, router=router)
 
 
 @dataclass(slots=True)

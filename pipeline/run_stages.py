@@ -7,6 +7,7 @@ from typing import Any
 from models.domain.effects import ChangeSet, Decision, EventState
 from models.domain.enums import Urgency, WorkState
 from models.domain.facts import Reference
+from models.domain.reasons import Reason, make_reason
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
@@ -22,7 +23,7 @@ class AlertInProgress:
     """
 
     alert: Alert
-    reasons: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[tuple[str, Reason], ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     next_stage: str | None = None
     incident: str | None = None
@@ -88,9 +89,11 @@ def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> A
     deleted = [name for name, value in remaining.items() if value != getattr(options, name)]
     if not deleted:
         return progress
-    reason = ("rules", f"deleted before the alert was processed: {', '.join(deleted)}")
+    why = make_reason("options_deleted", options=tuple(deleted))
     return replace(
-        progress, alert=progress.alert.with_options(**remaining), reasons=(*progress.reasons, reason)
+        progress,
+        alert=progress.alert.with_options(**remaining),
+        reasons=(*progress.reasons, ("rules", why)),
     )
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
 from models.domain.facts import WindowFacts
+from models.domain.reasons import Reason, make_reason
 from schedules.oncall.local_time import from_local, get_zone_or_utc, to_local
 
 INSTANT = timedelta.resolution
@@ -29,10 +30,19 @@ class InForce:
     window: WindowFacts
     until: datetime | None
 
-    def __str__(self) -> str:
-        name = f" by {self.window.name}" if self.window.name else ""
-        until = f"until {self.until:%Y-%m-%d %H:%M:%S} UTC" if self.until else "without an end"
-        return f"under maintenance{name} {until}"
+    @property
+    def why(self) -> Reason:
+        """Why alerts are suppressed now."""
+        window, until = self.window.name, self.until.isoformat() if self.until else None
+        if until is None:
+            return (
+                make_reason("window_without_end", window=window)
+                if window
+                else make_reason("unnamed_window_without_end")
+            )
+        if window:
+            return make_reason("window_until", window=window, until=until)
+        return make_reason("unnamed_window_until", until=until)
 
 
 def find_in_force(windows: Iterable[WindowFacts], at: datetime) -> InForce | None:

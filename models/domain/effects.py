@@ -17,6 +17,7 @@ from models.domain.enums import (
     Urgency,
     WorkState,
 )
+from models.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +158,9 @@ class EventState:
     incident_created: bool = False
     stage: str = ""
     state: WorkState = WorkState.DONE
-    reasons: tuple[tuple[str, str], ...] = ()
+    reasons: tuple[tuple[str, Reason], ...] = ()
     rules: tuple[Mapping[str, object], ...] = ()
-    error: str | None = None
-
-
-# The prefix of the outcome of a timer that fires only once (`TimerState.once`) and has fired.
-FIRED_ONCE = "done once: "
+    error: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +192,7 @@ class NotificationState:
     channel: int
     rule: int | None
     kind: NotificationKind
-    reason: str
+    reason: Reason
     not_before: datetime
     group_key: str
 
@@ -245,7 +242,7 @@ class RecordLog:
     incident: str
     at: datetime
     what: str
-    reason: str
+    reason: Reason
     author: Author
 
 
@@ -260,7 +257,7 @@ class ReconcileTimers:
     incident: str
     expected: tuple[TimerState, ...]
     at: datetime
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,11 +267,11 @@ class CreateNotification:
 
 @dataclass(frozen=True, slots=True)
 class CancelNotifications:
-    """Cancel the pending notifications of an incident, with an outcome in words. Default: of all kinds."""
+    """Cancel the pending notifications of an incident, with an outcome. Default: of all kinds."""
 
     incident: str
     at: datetime
-    outcome: str
+    outcome: Reason
     kinds: frozenset[NotificationKind] = frozenset(NotificationKind)
 
 
@@ -403,7 +400,7 @@ class Decision:
     - `routed`: the alerts that continue instead of this one, each with the row number of its service.
     """
 
-    reason: str
+    reason: Reason
     effects: tuple[Effect, ...] = ()
     continues: bool = True
     alert: Any = None
@@ -414,7 +411,7 @@ class Decision:
 
 
 def proceed(
-    reason: str,
+    reason: Reason,
     *effects: Effect,
     alert: Any = None,
     incident: str | None = None,
@@ -424,7 +421,7 @@ def proceed(
     return Decision(reason, effects, True, alert, incident, opened, rules)
 
 
-def stop(reason: str, *effects: Effect, alert: Any = None, incident: str | None = None) -> Decision:
+def stop(reason: Reason, *effects: Effect, alert: Any = None, incident: str | None = None) -> Decision:
     return Decision(reason, effects, False, alert, incident)
 
 

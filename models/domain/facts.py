@@ -17,6 +17,7 @@ from models.domain.enums import (
     TargetType,
     Urgency,
 )
+from models.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class NotificationFacts:
     reason_key: str
     person: PersonFacts
     contact: int | None
-    reason: str
+    reason: Reason
     not_before: datetime
     is_sent: bool
 
@@ -286,18 +287,18 @@ class IncidentContext:
 
 @dataclass(frozen=True, slots=True)
 class TimerDecision:
-    """What a due timer does. `outcome` says it in words.
+    """What a due timer does. `outcome` says it.
 
     - `save`: the incident to save. Saving it reconciles its timers, also if nothing else changed.
     - `status`: the status that the incident changes to, with its `reason`.
     - `fired`: a timer that fires once has had its effect and is not created again.
     """
 
-    outcome: str
+    outcome: Reason
     effects: tuple[Effect, ...] = ()
     save: IncidentState | None = None
     status: IncidentStatus | None = None
-    reason: str = ""
+    reason: Reason | None = None
     fired: bool = False
 
 

@@ -19,6 +19,7 @@ from models.domain.enums import (
     TeamRole,
     TimerKind,
 )
+from models.domain.reasons import make_reason
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import new_uuid
@@ -203,12 +204,16 @@ def _build_timer(incident: Incident, now: datetime) -> dict[str, object]:
 
 def _build_log(incident: Incident, user: User, author: Author, now: datetime) -> dict[str, object]:
     was_assigned = incident.assigned_to_id == user.id
-    result = "assigned to nobody" if was_assigned else "a notification for them was pending"
+    names = {"person": get_display_name(user), "by": author.name}
+    if was_assigned:
+        why = make_reason("member_removed_assigned", **names)
+    else:
+        why = make_reason("member_removed_pending", **names)
     return {
         "incident": incident.id,
         "at": now,
         "what": "assigned" if was_assigned else "escalated",
-        "reason": f"{get_display_name(user)} was removed from the account by {author.name}: {result}",
+        "reason": why,
         "author_kind": author.kind,
         "user": author.user,
     }

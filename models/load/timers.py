@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import peewee
 
-from models.domain.effects import FIRED_ONCE, TimerState
+from models.domain.effects import TimerState
 from models.store.prepared import Prepared, in_bound
 from models.tables.timers import Timer
 
@@ -19,7 +19,7 @@ def _select_fired() -> peewee.ModelSelect:
     return Timer.select(Timer.id, Timer.incident, Timer.key).where(
         in_bound(Timer.incident, "incidents"),
         Timer.done_at.is_null(False),
-        Timer.outcome.startswith(FIRED_ONCE),
+        Timer.fired,
     )
 
 

@@ -3,7 +3,7 @@
 The trace contains the names of contacts, never their addresses.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -18,8 +18,9 @@ from models.domain.enums import (
     Urgency,
     WorkState,
 )
+from models.domain.reasons import Reason, from_json
 from models.tables.accounts import User, get_display_name
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.routers import GlobalRouter
@@ -115,7 +116,7 @@ def build_trace(receipt: Receipt, services: peewee.ModelSelect | None = None) ->
         "integration": _build_reference(receipt.integration),
         "service": _build_reference(receipt.service),
         "router": _build_reference(receipt.router),
-        "error": receipt.error,
+        "error": _to_text(receipt.error),
         "alerts": [_build_alert(event) for event in events],
         "incidents": _build_incidents(incidents),
     }
@@ -137,9 +138,9 @@ def _build_alert(event: Event) -> JsonDict:
         "suppressed": event.suppressed,
         "status": STATE_NAMES[_get_state(event)],
         "pending_stage": event.stage if event.state == WorkState.PENDING else None,
-        "error": event.error,
-        "stages": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
-        "rules": event.rules,
+        "error": _to_text(event.error),
+        "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in list_reasons(event)],
+        "rules": [show_rule(record) for record in event.rules],
         "incident": incident.incident_number if incident else None,
         "incident_created": event.incident_created,
     }
@@ -172,6 +173,24 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
     ]
 
 
+def show_rule(record: Mapping[str, Any]) -> JsonDict:
+    """Return the record of a rule in Event.rules with its notes as texts."""
+    shown = _show_note(record)
+    return (
+        {**shown, "actions": [_show_note(action) for action in shown["actions"]]}
+        if "actions" in shown
+        else shown
+    )
+
+
+def _show_note(record: Mapping[str, Any]) -> JsonDict:
+    return {**record, "note": str(from_json(record["note"]))} if "note" in record else {**record}
+
+
+def _to_text(reason: Reason | None) -> str | None:
+    return None if reason is None else str(reason)
+
+
 Row = TypeVar("Row", IncidentLog, Timer)
 
 
@@ -183,11 +202,17 @@ def _group_by_incident(query: Iterable[Row]) -> dict[int, list[Row]]:
 
 
 def build_log_entry(row: IncidentLog) -> JsonDict:
-    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.author_kind, "alert": row.alert}
+    return {
+        "at": row.at,
+        "what": row.what,
+        "reason": str(row.reason),
+        "by": row.author_kind,
+        "alert": row.alert,
+    }
 
 
 def _build_timer(row: Timer) -> JsonDict:
-    return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": row.outcome}
+    return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": _to_text(row.outcome)}
 
 
 def load_notification_entries(where: peewee.Expression) -> list[tuple[Notification, JsonDict]]:
@@ -214,7 +239,7 @@ def _load_attempts(messages: Collection[int]) -> dict[int, list[JsonDict]]:
         entry = {
             "at": row.at,
             "outcome": row.outcome,
-            "detail": row.detail,
+            "detail": str(row.detail),
             "milliseconds": row.milliseconds,
         }
         found.setdefault(row.message_id, []).append(entry)
@@ -236,10 +261,10 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "channel": get_channel_name(message.channel),
         "contact": notification.contact.name if notification.contact else "the user's own e-mail address",
         "kind": notification.kind,
-        "reason": notification.reason,
+        "reason": str(notification.reason),
         "not_before": notification.not_before,
         "state": NotificationStatus(notification.state).name.lower(),
-        "outcome": notification.outcome,
+        "outcome": _to_text(notification.outcome),
         "done_at": notification.done_at,
         "message_id": message.message_id,
         "next_attempt_at": next_attempt_at if notification.state == NotificationStatus.PENDING else None,

@@ -13,17 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 import peewee
 
 from models.domain.enums import WorkState
+from models.domain.reasons import Reason, make_reason
 from models.store.base import Table
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service
 
 # A literal and not a parameter: otherwise SQLite does not use the partial indexes of dead letters.
 _DEAD_LETTER = peewee.SQL(str(int(WorkState.DEAD_LETTER)))
-
-
-# The prefix of the error of a dropped body.
-DROPPED = "dropped: "
 
 
 class Key(NamedTuple):
@@ -44,7 +41,7 @@ class Step(NamedTuple):
     """The reason of a stage for an alert before it became a dead letter."""
 
     stage: str
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ class DeadLetter:
     trace_id: str
     account: int
     team: int | None
-    error: str
+    error: Reason
     source: str
     size: int
     alerts: int
@@ -218,7 +215,7 @@ def _build_body(row: Receipt) -> DeadLetter:
     return DeadLetter(
         key=Key(False, row.id, row.id, -1),
         id=row.trace_id,
-        error=row.error or "unknown error",
+        error=row.error or make_reason("unknown_error"),
         accepted_at=row.received_at,
         **_build_common(row, row),
     )
@@ -228,11 +225,11 @@ def _build_alert(row: Event) -> DeadLetter:
     return DeadLetter(
         key=Key(True, row.id, row.receipt_id, row.position),
         id=row.unique_id,
-        error=row.error or "unknown error",
+        error=row.error or make_reason("unknown_error"),
         accepted_at=row.creation_date,
         position=row.position,
         message=row.message,
-        stages=tuple(Step(stage, reason) for stage, reason in row.reasons),
+        stages=tuple(Step(*each) for each in list_reasons(row)),
         **_build_common(row, row.receipt),
     )
 

@@ -20,6 +20,7 @@ import orjson
 import peewee
 from playhouse.pool import MaxConnectionsExceeded, PooledSqliteDatabase
 
+from models.domain.reasons import Reason, from_json
 from models.store import postgresql
 
 db: Any = peewee.DatabaseProxy()
@@ -81,6 +82,15 @@ class JsonField(peewee.TextField):
 
     def python_value(self, value: str | None) -> object:
         return None if value is None else orjson.loads(value)
+
+
+class ReasonField(JsonField):
+    """A reason, stored as JSON. A text that is no JSON is a sentence of an earlier version."""
+
+    def python_value(self, value: str | None) -> Reason | None:
+        if value is None:
+            return None
+        return from_json(orjson.loads(value) if value.startswith('{"code":') else value)
 
 
 class SequenceField(peewee.BigAutoField):

@@ -2,7 +2,8 @@
 
 import peewee
 
-from models.store.base import JsonField, SequenceField, Table, UtcField
+from models.domain.reasons import Reason, from_json
+from models.store.base import JsonField, ReasonField, SequenceField, Table, UtcField
 from models.tables.accounts import Account
 from models.tables.incidents import Incident
 from models.tables.routers import GlobalRouter
@@ -30,7 +31,7 @@ class Receipt(Table):
     received_at = UtcField()
     replayed_at = UtcField(null=True)
     state = peewee.SmallIntegerField(default=0)
-    error = peewee.TextField(null=True)
+    error = ReasonField(null=True)
 
 
 Receipt.add_index(
@@ -51,7 +52,7 @@ class Event(Table):
     """One alert in one integration. `position` is its place in the receipt's body.
 
     - `stage`: the next stage; "" at the end of the pipeline.
-    - `reasons`: the reasons of the stages so far, [[stage, reason], ...].
+    - `reasons`: the reasons of the stages so far, [[stage, reason], ...]; `list_reasons` reads them.
     - `rules`: the result of each evaluated rule.
     - `alert`: everything without a column of its own (payload, urls, images, notes, requested options,
       incident options).
@@ -77,7 +78,12 @@ class Event(Table):
     state = peewee.SmallIntegerField(default=1)
     reasons = JsonField(default=list)
     rules = JsonField(default=list)
-    error = peewee.TextField(null=True)
+    error = ReasonField(null=True)
+
+
+def list_reasons(event: Event) -> list[tuple[str, Reason]]:
+    """Return the reasons of the stages that an alert passed, each with the name of the stage."""
+    return [(stage, from_json(reason)) for stage, reason in event.reasons]
 
 
 # In the order of the lists; otherwise PostgreSQL scans the alerts of all incidents to find one page.

@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ReasonField, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
@@ -93,7 +93,7 @@ class IncidentLog(Table):
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
     at = UtcField()
     what = peewee.CharField(max_length=32)
-    reason = peewee.TextField()
+    reason = ReasonField()
     author_kind = peewee.CharField(max_length=8, column_name="actor_kind")
     user = peewee.ForeignKeyField(User, null=True)
     # The unique_id of the alert that caused the change.

@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ReasonField, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.users import ContactMethod, NotificationRule
@@ -34,7 +34,7 @@ class Message(Table):
     first_attempt_at = UtcField(null=True)
     attempts = peewee.IntegerField(default=0)
     state = peewee.SmallIntegerField(default=0)
-    outcome = peewee.TextField(null=True)
+    outcome = ReasonField(null=True)
     done_at = UtcField(null=True)
 
 
@@ -62,10 +62,10 @@ class Notification(Table):
     contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL", index=False)
     rule = peewee.ForeignKeyField(NotificationRule, null=True, on_delete="SET NULL", index=False)
     kind = peewee.CharField(max_length=16)
-    reason = peewee.TextField()
+    reason = ReasonField()
     not_before = UtcField()
     state = peewee.SmallIntegerField(default=0)
-    outcome = peewee.TextField(null=True)
+    outcome = ReasonField(null=True)
     done_at = UtcField(null=True)
     message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
 
@@ -81,5 +81,5 @@ class Attempt(Table):
     message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
     at = UtcField()
     outcome = peewee.CharField(max_length=16)
-    detail = peewee.TextField()
+    detail = ReasonField()
     milliseconds = peewee.IntegerField()

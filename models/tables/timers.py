@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ReasonField, Table, UtcField
 from models.tables.incidents import Incident
 
 
@@ -18,7 +18,9 @@ class Timer(Table):
     key = peewee.CharField(max_length=64)
     due_at = UtcField()
     done_at = UtcField(null=True)
-    outcome = peewee.TextField(null=True)
+    outcome = ReasonField(null=True)
+    # Whether a timer that fires only once has fired.
+    fired = peewee.BooleanField(default=False)
 
     class Meta:
         indexes = ((("incident", "key"), False),)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from models.domain.enums import WorkState
-from models.reports.dead_letters import DROPPED, Key, filter_rows
+from models.domain.reasons import Reason, make_reason
+from models.reports.dead_letters import Key, filter_rows
 from models.store import bulk
 from models.store.base import Table, store
 from models.tables.events import Event, Receipt
@@ -73,8 +74,8 @@ def replay(keys: Sequence[Key], author: str) -> ChangeResult:
     )
 
 
-def _build_step(row: Event, author: str) -> list[str]:
-    return ["replay", f"replayed by {author}; it was a dead letter: {row.error}"]
+def _build_step(row: Event, author: str) -> tuple[str, Reason]:
+    return "replay", make_reason("replayed", by=author, error=row.error)
 
 
 def drop(keys: Sequence[Key], author: str) -> ChangeResult:
@@ -83,7 +84,15 @@ def drop(keys: Sequence[Key], author: str) -> ChangeResult:
         bodies, alerts = _lock_rows(keys)
         done = {"state": WorkState.DONE}
         bulk.update(
-            Receipt, [{"id": row.id, **done, "error": f"{DROPPED}{row.error}, by {author}"} for row in bodies]
+            Receipt,
+            [
+                {
+                    "id": row.id,
+                    **done,
+                    "error": _build_dropped(row, author),
+                }
+                for row in bodies
+            ],
         )
         bulk.update(
             Event,
@@ -92,12 +101,16 @@ def drop(keys: Sequence[Key], author: str) -> ChangeResult:
                     "id": row.id,
                     **done,
                     "stage": "",
-                    "reasons": [*row.reasons, ["drop", f"dropped by {author}"]],
+                    "reasons": [*row.reasons, ["drop", make_reason("dropped", by=author)]],
                 }
                 for row in alerts
             ],
         )
     return ChangeResult(ids=_list_ids(bodies, alerts))
+
+
+def _build_dropped(row: Receipt, author: str) -> Reason:
+    return make_reason("dead_letter_dropped", by=author, error=row.error)
 
 
 def _list_ids(bodies: list[Receipt], alerts: list[Event]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from models.domain.effects import (
     AssignRole,
     RecordLog,
 )
+from models.domain.reasons import make_reason
 from models.store import bulk
 from models.store.ids import derive_uuid
 from models.store.prepared import Prepared, in_bound
@@ -141,8 +142,8 @@ def expand_templates(
             name = derive_uuid("task of a template", incident, unique_id)
             yield AddTask(incident, name, title, description, effect.at, due_at, role)
         if template in found:
-            reason = f"the tasks of template {found[template][0][0]}"
-            yield RecordLog(incident, effect.at, "tasks_added", reason, effect.author)
+            why = make_reason("tasks_added", template=found[template][0][0])
+            yield RecordLog(incident, effect.at, "tasks_added", why, effect.author)
 
 
 _TEMPLATE_TASKS = Prepared(

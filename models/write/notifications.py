@@ -6,6 +6,7 @@ from datetime import datetime
 
 from models.domain.effects import CancelNotifications, NotificationState
 from models.domain.enums import SLA_KINDS, NotificationStatus
+from models.domain.reasons import Reason
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import hash_message_id
@@ -85,7 +86,7 @@ _PENDING = Prepared(
 )
 
 
-def cancel_by_key(incident: int, keys: str, at: datetime, outcome: str) -> None:
+def cancel_by_key(incident: int, keys: str, at: datetime, outcome: Reason) -> None:
     """Cancel the pending notifications of an incident (row number) whose key starts with `keys`."""
     has_prefix = Notification.key.startswith(keys)
     pending = Notification.select(Notification.id).where(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from models.domain.effects import ReconcileTimers, TimerState
+from models.domain.reasons import Reason, make_reason
 from models.load.timers import find_fired, find_fired_rows, load_pending_timers
 from models.store import bulk
 from models.tables.timers import Timer
@@ -18,7 +19,7 @@ class _PendingTimer:
     row: int | None = None
     changed: bool = False
     done_at: datetime | None = None
-    outcome: str | None = None
+    outcome: Reason | None = None
 
 
 def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int]) -> None:
@@ -59,15 +60,14 @@ def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int
     )
 
 
-def reset_fired(reasons: Mapping[tuple[int, str], str]) -> None:
+def reset_fired(reasons: Mapping[tuple[int, str], Reason]) -> None:
     """Count these fired one-time timers (incident row, timer key) as not fired, so that they can fire again.
 
-    `reasons` say why their notifications were cancelled before they were sent. The new outcome has no
-    FIRED_ONCE prefix, so that `find_fired` does not find them.
+    `reasons` say why their notifications were cancelled before they were sent.
     """
     fired = find_fired_rows(reasons.keys())
-    outcomes = {row: f"its notifications were cancelled: {reasons[key]}" for key, row in fired.items()}
-    bulk.update(Timer, [{"id": row, "outcome": outcome} for row, outcome in outcomes.items()])
+    outcomes = {row: make_reason("notifications_cancelled").add(reasons[key]) for key, row in fired.items()}
+    bulk.update(Timer, [{"id": row, "outcome": outcome, "fired": False} for row, outcome in outcomes.items()])
 
 
 def _reconcile(

@@ -14,6 +14,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import IncidentContext, NotificationFacts, PersonFacts, Reference
+from models.domain.reasons import Reason, make_reason
 from pipeline.incidents.escalation_run import (
     end_snooze,
     restart_escalation,
@@ -34,7 +35,9 @@ _REASSIGNED_KINDS = frozenset(NotificationKind) - SLA_KINDS - {NotificationKind.
 _ASSIGNMENT_KINDS = frozenset({NotificationKind.ASSIGNMENT})
 
 
-def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "") -> tuple[Effect, ...]:
+def assign(
+    context: IncidentContext, person: PersonFacts | None, note: Reason | None = None
+) -> tuple[Effect, ...]:
     """Assign the incident to a person: escalation stops, the person is notified, a snooze ends (contract
     4.3).
 
@@ -45,8 +48,12 @@ def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "
     row = person.row if person else None
     if incident.assigned_to == row:
         return ()
-    name = person.name if person else "nobody"
-    why = _add_reason(f"assigned to {name} by {author.name}", reason)
+    cause = (
+        make_reason("assigned", person=person.name, by=author.name)
+        if person
+        else make_reason("unassigned", by=author.name)
+    )
+    why = cause.add(note)
     log = RecordLog(incident.unique_id, now, "assigned", why, author)
     unsnoozed = end_snooze(incident, now).with_changes(assigned_to=row)
     if not incident.is_open:
@@ -64,7 +71,7 @@ def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "
         person,
         NotificationKind.ASSIGNMENT,
         str(assigned.escalation_run),
-        f"assigned by {author.name}",
+        make_reason("assigned_you", by=author.name),
         context.config,
         now,
     )
@@ -81,13 +88,13 @@ def assign_role(
     incident: str, unique_id: str, role: Reference, person: Reference, author: Author, now: datetime
 ) -> tuple[Effect, ...]:
     """Give a person a role in an incident, in place of the person who had it."""
-    reason = f"{role.name} is {person.name} by {author.name}"
-    log = RecordLog(incident, now, "role_given", reason, author)
+    why = make_reason("role_given", person=person.name, role=role.name, by=author.name)
+    log = RecordLog(incident, now, "role_given", why, author)
     return (AssignRole(incident, unique_id, role.row, person.row, now), log)
 
 
 def change_policy(
-    context: IncidentContext, policy: int | None, reason: str = "", *, keep_assignee: bool = False
+    context: IncidentContext, policy: int | None, note: Reason | None = None, *, keep_assignee: bool = False
 ) -> tuple[Effect, ...]:
     """Change the escalation policy: a run starts at its first step, and a snooze ends (contract 4.3).
 
@@ -99,9 +106,10 @@ def change_policy(
     if incident.escalation_policy == policy:
         return ()
     found = config.policies.get(policy or 0)
-    why = _add_reason(
-        f"escalation policy changed to {found.name if found else 'none'} by {author.name}", reason
-    )
+    if found:
+        why = make_reason("policy_changed", policy=found.name, by=author.name).add(note)
+    else:
+        why = make_reason("policy_removed", by=author.name).add(note)
     log = RecordLog(incident.unique_id, now, "rerouted", why, author)
     changed = end_snooze(incident, now).with_changes(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
@@ -135,7 +143,8 @@ def change_urgency(
     """
     incident, now = context.incident, context.now
     raised = urgency > incident.urgency
-    why = f"urgency {'raised' if raised else 'lowered'} by {context.author.name}"
+    by = context.author.name
+    why = make_reason("urgency_raised", by=by) if raised else make_reason("urgency_lowered", by=by)
     changed = incident.with_changes(urgency=urgency)
     created = rebuild_notifications(changed, notifications, raised=raised, why=why, now=now)
     return (
@@ -145,7 +154,7 @@ def change_urgency(
     )
 
 
-def change_sla(context: IncidentContext, sla: int | None, why: str) -> tuple[Effect, ...]:
+def change_sla(context: IncidentContext, sla: int | None, why: Reason) -> tuple[Effect, ...]:
     """Change the SLA, or remove it with None. The new targets count from the start of the old ones.
 
     Pending notifications of the old SLA are cancelled.
@@ -155,7 +164,3 @@ def change_sla(context: IncidentContext, sla: int | None, why: str) -> tuple[Eff
         CancelNotifications(incident.unique_id, context.now, why, SLA_KINDS),
         *save_with_timers(context.with_incident(incident.with_changes(sla=sla)), why),
     )
-
-
-def _add_reason(what: str, reason: str) -> str:
-    return f"{what}: {reason}" if reason else what

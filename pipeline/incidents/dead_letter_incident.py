@@ -8,6 +8,7 @@ from datetime import datetime
 from models.domain.effects import Author, ChangeSet, EntityState, SaveEntity
 from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext
+from models.domain.reasons import make_reason
 from pipeline import identity, incidents
 from pipeline.alert import Alert, ParsedAlert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
@@ -83,7 +84,8 @@ def _open_incident(
     )
     incident, advanced = build_incident(new, facts.service, facts.config, state.next_targets, now)
     context = IncidentContext(incident, facts.service, facts.config, author, now)
-    reason = "an alert became a dead letter"
-    opened = incidents.open_incident(context, reason, templates=[facts.service.task_template])
+    opened = incidents.open_incident(
+        context, make_reason("opened_by_dead_letter"), templates=[facts.service.task_template]
+    )
     held = (SaveEntity(entity.with_incident(incident.unique_id)),) if entity else ()
     return ChangeSet(effects=[*opened, *held, *advanced, *incidents.start_escalation(context)])

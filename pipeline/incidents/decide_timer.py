@@ -1,8 +1,11 @@
 """Decide what a due timer does, and return it as effects. workers/timers/fire.py writes them."""
 
-from models.domain.effects import FIRED_ONCE, Author, Effect
+from dataclasses import replace
+
+from models.domain.effects import Author
 from models.domain.enums import AuthorKind
-from models.domain.facts import IncidentContext
+from models.domain.facts import IncidentContext, TimerDecision
+from models.domain.reasons import make_reason
 from pipeline.incidents.escalation_run import save_with_timers
 from pipeline.incidents.status import change_status
 from pipeline.incidents.timers import TIMERS
@@ -13,17 +16,17 @@ def build_timer_author(kind: str) -> Author:
     return Author(AuthorKind.TIMER, kind.replace("_", " "))
 
 
-def decide_timer(context: IncidentContext, kind: str, key: str) -> tuple[str, tuple[Effect, ...]]:
-    """Return the outcome of a due timer in words, and its effects.
+def decide_timer(context: IncidentContext, kind: str, key: str) -> TimerDecision:
+    """Return what a due timer does: its outcome and all its effects.
 
     Raises KeyError for a kind that this program does not know, such as one of a newer version.
     """
     if context.incident.parent is not None:
-        return "the incident is merged into another", save_with_timers(context)
+        return TimerDecision(make_reason("is_merged"), save_with_timers(context))
     decision = TIMERS[kind].decide(context, key)
     effects = decision.effects
     if decision.save is not None:
         effects += save_with_timers(context.with_incident(decision.save), decision.outcome)
     if decision.status is not None:
-        effects += change_status(context, decision.status, decision.reason)
-    return f"{FIRED_ONCE}{decision.outcome}" if decision.fired else decision.outcome, effects
+        effects += change_status(context, decision.status, decision.reason or decision.outcome)
+    return replace(decision, effects=effects)

@@ -18,6 +18,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts
+from models.domain.reasons import Reason, make_reason
 from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation
 from schedules.escalation.notifications import build_notifications, get_recipient, get_routing_time
@@ -26,15 +27,16 @@ from schedules.escalation.notifications import build_notifications, get_recipien
 EMPTY_CONFIG = OnCallConfig()
 
 
-def save_with_timers(context: IncidentContext, why: str = "reconciled") -> tuple[Effect, ...]:
+def save_with_timers(context: IncidentContext, why: Reason | None = None) -> tuple[Effect, ...]:
     """Return the effects that save the incident and make its timers exactly those that its state requires."""
     incident = context.incident
     timers = get_expected_timers(incident, context.service, context.config)
-    return (SaveIncident(incident), ReconcileTimers(incident.unique_id, timers, context.now, why))
+    cause = why or make_reason("timers_saved")
+    return (SaveIncident(incident), ReconcileTimers(incident.unique_id, timers, context.now, cause))
 
 
 def open_incident(
-    context: IncidentContext, reason: str, *, templates: Iterable[int | None] = ()
+    context: IncidentContext, why: Reason, *, templates: Iterable[int | None] = ()
 ) -> tuple[Effect, ...]:
     """Return the effects of a new incident: its log entry, and the tasks of these templates.
 
@@ -43,13 +45,13 @@ def open_incident(
     incident, author, now = context.incident, context.author, context.now
     name = incident.unique_id
     tasks = [ApplyTaskTemplate(name, template, now, author) for template in templates if template]
-    return (SaveIncident(incident), RecordLog(name, now, "opened", reason, author), *tasks)
+    return (SaveIncident(incident), RecordLog(name, now, "opened", why, author), *tasks)
 
 
 def start_escalation(context: IncidentContext) -> tuple[Effect, ...]:
     """Start the escalation run: take the steps that are due now, and create the timer of the next step."""
     incident, effects = escalation.advance(context.incident, context.config, context.author, context.now)
-    return (*effects, *save_with_timers(context.with_incident(incident), "first step taken"))
+    return (*effects, *save_with_timers(context.with_incident(incident), make_reason("first_step_taken")))
 
 
 def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> tuple[Effect, ...]:
@@ -68,10 +70,8 @@ def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> 
         effect.notification.user == receiver.row for effect in first if isinstance(effect, CreateNotification)
     ):
         return effects
-    reason = f"assigned by {author.name}"
-    notifications = build_notifications(
-        incident, person, NotificationKind.ASSIGNMENT, "0", reason, config, at
-    )
+    why = make_reason("assigned_you", by=author.name)
+    notifications = build_notifications(incident, person, NotificationKind.ASSIGNMENT, "0", why, config, at)
     return (*effects, *(CreateNotification(notification) for notification in notifications))
 
 

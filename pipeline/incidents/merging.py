@@ -6,6 +6,7 @@ from datetime import datetime
 from models.domain.effects import Author, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus
 from models.domain.facts import IncidentContext
+from models.domain.reasons import make_reason
 from pipeline.incidents.escalation_run import (
     EMPTY_CONFIG,
     clear_snooze,
@@ -47,17 +48,18 @@ def merge(
     `grandchildren` are all incidents that are merged into `children`. They become children of the parent too,
     since there are only two levels. The caller must first check with `check_merge`.
     """
-    names = ", ".join(map(format_number, children))
-    merge_log = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {author.name}", author)
-    why = f"merged into {format_number(parent)} by {author.name}"
-    child_effects = [_merge_child(child, parent, author, now, why) for child in children]
-    grandchild_effects = [_move_grandchild(child, parent, author, now, why) for child in grandchildren]
+    numbers = tuple(map(format_number, children))
+    log = make_reason("merged_here", children=numbers, by=author.name)
+    merge_log = RecordLog(parent.unique_id, now, "merged", log, author)
+    child_effects = [_merge_child(child, parent, author, now) for child in children]
+    grandchild_effects = [_move_grandchild(child, parent, author, now) for child in grandchildren]
     return (merge_log, *(effect for effects in (*child_effects, *grandchild_effects) for effect in effects))
 
 
 def _merge_child(
-    child: IncidentState, parent: IncidentState, author: Author, now: datetime, why: str
+    child: IncidentState, parent: IncidentState, author: Author, now: datetime
 ) -> tuple[Effect, ...]:
+    why = make_reason("merged_into", parent=format_number(parent), by=author.name)
     # A merged incident notifies nobody. So it must not collect the later alerts of its service.
     merged = clear_snooze(child).with_changes(parent=parent.row, collecting=False)
     context = IncidentContext(merged, None, EMPTY_CONFIG, author, now)
@@ -71,9 +73,10 @@ def _merge_child(
 
 
 def _move_grandchild(
-    child: IncidentState, parent: IncidentState, author: Author, now: datetime, why: str
+    child: IncidentState, parent: IncidentState, author: Author, now: datetime
 ) -> tuple[Effect, ...]:
-    log = RecordLog(child.unique_id, now, "merged", f"its parent is {why}", author)
+    why = make_reason("parent_merged", parent=format_number(parent), by=author.name)
+    log = RecordLog(child.unique_id, now, "merged", why, author)
     return (SaveIncident(child.with_changes(parent=parent.row)), log)
 
 
@@ -83,7 +86,7 @@ def unmerge(context: IncidentContext, parent: IncidentState) -> tuple[Effect, ..
     It has no escalation run, so only the SLAs of the configuration are needed.
     """
     child, author, now = context.incident, context.author, context.now
-    why = f"unmerged from {format_number(parent)} by {author.name}"
+    why = make_reason("unmerged", parent=format_number(parent), by=author.name)
     detached = detach(child, now) if child.is_open else child.with_changes(parent=None)
     log = RecordLog(child.unique_id, now, "unmerged", why, author)
     return (log, *save_with_timers(context.with_incident(detached), why))

@@ -12,6 +12,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import SLA_KINDS, IncidentStatus, NotificationKind
 from models.domain.facts import IncidentContext
+from models.domain.reasons import Reason, make_reason
 from pipeline.incidents.escalation_run import (
     EMPTY_CONFIG,
     clear_snooze,
@@ -28,7 +29,7 @@ _ACKNOWLEDGED_KINDS = frozenset(NotificationKind) - {NotificationKind.SLA_RESOLV
 _SNOOZED_KINDS = frozenset(NotificationKind) - SLA_KINDS
 
 
-def change_status(context: IncidentContext, status: IncidentStatus, reason: str) -> tuple[Effect, ...]:
+def change_status(context: IncidentContext, status: IncidentStatus, why: Reason) -> tuple[Effect, ...]:
     """Change the status from any value to any other (contract 4.3); return no effects if nothing changes.
 
     A resolve also resolves the open incidents among the children. If the incident is triggered again or
@@ -38,7 +39,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, reason: str)
     if incident.status is status:
         return ()
     if status is IncidentStatus.TRIGGERED:
-        return _retrigger(context, reason)
+        return _retrigger(context, why)
     reclaimed = () if incident.is_open else _reclaim(context)
     if status is IncidentStatus.ACKNOWLEDGED:
         # The timeouts of a reopened incident start again. Otherwise they would be over at once.
@@ -51,25 +52,26 @@ def change_status(context: IncidentContext, status: IncidentStatus, reason: str)
             assigned_to=before.assigned_to or author.user,
         )
         action, cancelled_kinds = "acknowledged", _ACKNOWLEDGED_KINDS
+        cause = make_reason("acknowledged", by=author.name)
         released: tuple[Effect, ...] = ()
     else:
         changed = clear_snooze(incident).with_changes(status=status, resolved_date=now, collecting=False)
         action, cancelled_kinds = "resolved", frozenset(NotificationKind)
+        cause = make_reason("resolved", by=author.name)
         released = (
             ReleaseEntities(incident.unique_id, author.is_person),
             *_resolve_children(context),
         )
-    why = f"{action} by {author.name}"
     return (
-        *save_with_timers(context.with_incident(changed), why),
+        *save_with_timers(context.with_incident(changed), cause),
         *released,
         *reclaimed,
-        CancelNotifications(incident.unique_id, now, why, cancelled_kinds),
-        RecordLog(incident.unique_id, now, action, reason, author),
+        CancelNotifications(incident.unique_id, now, cause, cancelled_kinds),
+        RecordLog(incident.unique_id, now, action, why, author),
     )
 
 
-def _retrigger(context: IncidentContext, reason: str) -> tuple[Effect, ...]:
+def _retrigger(context: IncidentContext, why: Reason) -> tuple[Effect, ...]:
     incident, now = context.incident, context.now
     restarted = restart_escalation(incident, now) if incident.is_open else reopen(incident, now)
     triggered = restarted.with_changes(
@@ -77,7 +79,7 @@ def _retrigger(context: IncidentContext, reason: str) -> tuple[Effect, ...]:
     )
     return (
         *_reclaim(context),
-        RecordLog(incident.unique_id, now, "triggered", reason, context.author),
+        RecordLog(incident.unique_id, now, "triggered", why, context.author),
         *start_escalation(context.with_incident(triggered)),
     )
 
@@ -90,17 +92,17 @@ def _reclaim(context: IncidentContext) -> tuple[Effect, ...]:
     entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
     if incident.parent is None:
         return entities
-    reason = "it is a separate incident again"
-    return (*entities, RecordLog(incident.unique_id, context.now, "unmerged", reason, context.author))
+    why = make_reason("separate_again")
+    return (*entities, RecordLog(incident.unique_id, context.now, "unmerged", why, context.author))
 
 
 def _resolve_children(context: IncidentContext) -> tuple[Effect, ...]:
-    reason = f"merged into {format_number(context.incident)}, which is resolved"
+    why = make_reason("parent_resolved", parent=format_number(context.incident))
     resolved = [
         change_status(
             IncidentContext(child, None, EMPTY_CONFIG, context.author, context.now),
             IncidentStatus.RESOLVED,
-            reason,
+            why,
         )
         for child in context.children
     ]
@@ -117,12 +119,12 @@ def check_snooze(incident: IncidentState) -> str | None:
 def snooze(context: IncidentContext, until: datetime) -> tuple[Effect, ...]:
     """Silence an acknowledged incident until a time at which it is triggered again."""
     incident, author, now = context.incident, context.author, context.now
-    why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {author.name}"
+    why = make_reason("snoozed", until=until.isoformat(), by=author.name)
     snoozed = incident.with_changes(snoozed_at=now, snoozed_till=until)
     return (
-        CancelNotifications(incident.unique_id, now, f"snoozed {why}", _SNOOZED_KINDS),
+        CancelNotifications(incident.unique_id, now, why, _SNOOZED_KINDS),
         RecordLog(incident.unique_id, now, "snoozed", why, author),
-        *save_with_timers(context.with_incident(snoozed), f"snoozed {why}"),
+        *save_with_timers(context.with_incident(snoozed), why),
     )
 
 
@@ -134,6 +136,6 @@ def unsnooze(context: IncidentContext) -> tuple[Effect, ...]:
     incident, author, now = context.incident, context.author, context.now
     if incident.snoozed_till is None:
         return ()
-    why = f"snooze ended by {author.name}"
+    why = make_reason("snooze_ended", by=author.name)
     log = RecordLog(incident.unique_id, now, "unsnoozed", why, author)
     return (log, *save_with_timers(context.with_incident(end_snooze(incident, now)), why))

@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from models.domain.effects import IncidentState, TimerState
 from models.domain.enums import IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts, TimerDecision
+from models.domain.reasons import make_reason
 from schedules.escalation import escalation
+from schedules.escalation.notifications import get_status_reason
 from schedules.timers import sla
 
 Expect = Callable[[IncidentState, ServiceFacts | None, OnCallConfig], Iterable[TimerState]]
@@ -73,16 +75,20 @@ def escalate(context: IncidentContext, key: str) -> TimerDecision:
     """Take the next step of the escalation run, and every later step that is overdue."""
     incident, config = context.incident, context.config
     if incident.status is not IncidentStatus.TRIGGERED:
-        return TimerDecision(f"incident is {incident.status.name.lower()}")
+        return TimerDecision(get_status_reason(incident.status))
     if not incident.escalating:
-        return TimerDecision("escalation was stopped")
+        return TimerDecision(make_reason("escalation_stopped"))
     updated, effects = escalation.advance(incident, config, context.author, context.now)
     taken = updated.next_step - incident.next_step
-    outcome = f"{taken} step{'s' * (taken != 1)} taken"
-    if not taken and incident.escalation_policy in config.policies:
-        outcome = "not yet due by the policy as it is now, or the policy has no further step"
-    elif not taken:
-        outcome = "it has no escalation policy any more"
+    policy = config.policies.get(incident.escalation_policy or 0)
+    if taken:
+        outcome = make_reason("steps_taken", count=taken)
+    elif policy is None:
+        outcome = make_reason("no_policy")
+    elif escalation.is_exhausted(updated, policy):
+        outcome = make_reason("no_step_left")
+    else:
+        outcome = make_reason("step_not_due", policy=policy.name)
     return TimerDecision(outcome, effects, save=updated)
 
 
@@ -112,15 +118,15 @@ def time_out_acknowledgement(context: IncidentContext, key: str) -> TimerDecisio
     """
     incident, service = context.incident, context.service
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
-        return TimerDecision(f"incident is {incident.status.name.lower()}")
+        return TimerDecision(get_status_reason(incident.status))
     if incident.snoozed_till is not None:
-        return TimerDecision("the incident is snoozed", save=incident)
+        return TimerDecision(make_reason("is_snoozed"), save=incident)
     if service is None or not service.acknowledgement_timeout_s:
-        return TimerDecision("the service's acknowledgement timeout is off")
+        return TimerDecision(make_reason("timeout_off"))
     if context.now < _get_timeout_at(incident, incident.acknowledged_date, service):
-        return TimerDecision("not yet due by the service as it is now", save=incident)
-    reason = f"not resolved within {service.acknowledgement_timeout_s} s of its acknowledgement"
-    return TimerDecision("triggered again", status=IncidentStatus.TRIGGERED, reason=reason)
+        return TimerDecision(make_reason("not_due_by_service"), save=incident)
+    why = make_reason("not_resolved_in_time", within=service.acknowledgement_timeout_s)
+    return TimerDecision(make_reason("triggered_again"), status=IncidentStatus.TRIGGERED, reason=why)
 
 
 # --- an incident is open for too long ------------------------------------------------------------------
@@ -151,13 +157,13 @@ def auto_resolve(context: IncidentContext, key: str) -> TimerDecision:
     """Resolve an incident that is older than the service's auto_resolve_timeout (contract 4.3)."""
     incident, service = context.incident, context.service
     if not incident.is_open:
-        return TimerDecision("incident is resolved")
+        return TimerDecision(make_reason("is_resolved"))
     if service is None or not service.auto_resolve_s:
-        return TimerDecision("the service's auto-resolve timeout is off")
+        return TimerDecision(make_reason("auto_resolve_off"))
     if context.now < _get_auto_resolve_at(incident, service):
-        return TimerDecision("not yet due by the service as it is now", save=incident)
-    reason = f"open for {service.auto_resolve_s} s"
-    return TimerDecision("resolved", status=IncidentStatus.RESOLVED, reason=reason)
+        return TimerDecision(make_reason("not_due_by_service"), save=incident)
+    why = make_reason("open_too_long", within=service.auto_resolve_s)
+    return TimerDecision(make_reason("is_resolved"), status=IncidentStatus.RESOLVED, reason=why)
 
 
 # --- the end of a snooze -------------------------------------------------------------------------------
@@ -174,10 +180,11 @@ def end_snooze(context: IncidentContext, key: str) -> TimerDecision:
     """Trigger an incident again whose snooze is over; a new run starts (contract 4.3)."""
     incident = context.incident
     if incident.snoozed_till is None:
-        return TimerDecision("the incident is not snoozed")
+        return TimerDecision(make_reason("is_not_snoozed"))
     if context.now < incident.snoozed_till:
-        return TimerDecision("snoozed until later", save=incident)
-    return TimerDecision("triggered again", status=IncidentStatus.TRIGGERED, reason="the snooze is over")
+        return TimerDecision(make_reason("snoozed_longer"), save=incident)
+    why = make_reason("snooze_over")
+    return TimerDecision(make_reason("triggered_again"), status=IncidentStatus.TRIGGERED, reason=why)
 
 
 # --- the table -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import LaneFacts, PersonFacts, Reference
+from models.domain.reasons import Reason, make_reason
 from pipeline import identity
 from pipeline.alert import Alert
 from pipeline.rules import templates
@@ -39,7 +40,7 @@ class Change:
     alert: Alert
     before: str | None = None
     after: str | None = None
-    note: str | None = None
+    note: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def change_alert_type(alert: Alert, action: Action, context: ActionContext) -> C
     try:
         level = AlertType(int(read_level(action.get("value"))))
     except ValueError as error:
-        return Change(alert, note=str(error))
+        return Change(alert, note=make_reason("value_invalid", detail=str(error)))
     changed = alert.with_changes(alert_type=level)
     return Change(changed, alert.alert_type.name.lower(), level.name.lower())
 
@@ -71,9 +72,9 @@ def change_alert_type(alert: Alert, action: Action, context: ActionContext) -> C
 def add_note(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context), MAX_NOTE_LENGTH)
     if not text:
-        return Change(alert, note="the template gives an empty note")
+        return Change(alert, note=make_reason("template_empty", field="note"))
     if len(alert.options.notes) >= MAX_NOTES:
-        return Change(alert, note=f"an alert can add at most {MAX_NOTES} notes")
+        return Change(alert, note=make_reason("limit_reached", limit=MAX_NOTES, things="notes"))
     return Change(alert.with_options(notes=(*alert.options.notes, text)), None, text)
 
 
@@ -110,7 +111,7 @@ def _assign_object(
     """Set an incident option; the action's field and the service's default have the same name."""
     found = objects.get(get_reference(action, name))
     if found is None:
-        return Change(alert, note=f"without effect: there is no such {noun}")
+        return Change(alert, note=make_reason("no_such_thing", noun=noun))
     before = getattr(alert.options, name) or getattr(context.facts.service, name)
     return Change(alert.with_options(**{name: found.row}), _get_name(objects, before), found.name)
 
@@ -122,7 +123,7 @@ def _get_name(references: Mapping[str, Reference], row: int | None) -> str | Non
 def assign_user(alert: Alert, action: Action, context: ActionContext) -> Change:
     person = context.facts.config.people.get(get_reference(action, "assign_to"))
     if person is None:
-        return Change(alert, note="without effect: there is no such user")
+        return Change(alert, note=make_reason("no_such_thing", noun="user"))
     return _assign_person(alert, person, context)
 
 
@@ -131,10 +132,10 @@ def assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Cha
     reference = get_reference(action, "schedule")
     schedule = context.facts.references.schedules.get(reference)
     if schedule is None:
-        return Change(alert, note="without effect: there is no such schedule")
+        return Change(alert, note=make_reason("no_such_thing", noun="schedule"))
     first = next(iter(get_people_on_call(reference, context.facts.config, alert.accepted_at)), None)
     if first is None:
-        return Change(alert, note=f"without effect: nobody is on call by {schedule.name}")
+        return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))
     return _assign_person(alert, first, context)
 
 
@@ -148,7 +149,7 @@ def change_urgency(alert: Alert, action: Action, context: ActionContext) -> Chan
     try:
         urgency = Urgency(int(_urgency_code(action.get("value"))))
     except ValueError as error:
-        return Change(alert, note=str(error))
+        return Change(alert, note=make_reason("value_invalid", detail=str(error)))
     before = get_urgency(alert, context.facts)
     return Change(alert.with_options(urgency=urgency), before.name.lower(), urgency.name.lower())
 
@@ -163,7 +164,7 @@ def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:
 def change_message(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_line(_render(action, context))
     if not text:
-        return Change(alert, note="the template gives an empty message, so the message is unchanged")
+        return Change(alert, note=make_reason("template_empty", field="message"))
     return Change(alert.with_changes(message=text), alert.message, text)
 
 
@@ -183,7 +184,7 @@ def change_entity_id(alert: Alert, action: Action, context: ActionContext) -> Ch
         return Change(alert.with_changes(entity_id=new_id), alert.entity_id, new_id)
     text = identity.limit_entity_id(clean_entity_id(_render(action, context)))
     if not text:
-        return Change(alert, note="the template gives an empty entity_id, so the entity_id is unchanged")
+        return Change(alert, note=make_reason("template_empty", field="entity_id"))
     return Change(alert.with_changes(entity_id=text), alert.entity_id, text)
 
 
@@ -199,17 +200,13 @@ def add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
     found = [find_reference(tags, text) for text in requested]
     rows = [tag.row for tag in found if tag is not None]
     missing = found.count(None)
-    note = (
-        f"{missing} of {len(requested)} tags do not exist"
-        if missing
-        else None
-        if requested
-        else "the action names no tag"
-    )
+    note = None if requested else make_reason("no_tag_named")
+    if missing:
+        note = make_reason("tags_missing", missing=missing, requested=len(requested))
     names = ", ".join(tag.name for tag in found if tag is not None)
     combined = tuple(dict.fromkeys((*alert.options.tags, *rows)))
     if len(combined) > MAX_TAGS:
-        return Change(alert, note=f"an alert can add at most {MAX_TAGS} tags")
+        return Change(alert, note=make_reason("limit_reached", limit=MAX_TAGS, things="tags"))
     return Change(alert.with_options(tags=combined), None, names or None, note)
 
 
@@ -228,9 +225,9 @@ def assign_role(alert: Alert, action: Action, context: ActionContext) -> Change:
     role = context.facts.references.roles.get(str(action.get("key") or "").strip().lower())
     person = people.get(get_reference(action))
     if role is None:
-        return Change(alert, note="without effect: there is no such incident role")
+        return Change(alert, note=make_reason("no_such_thing", noun="incident role"))
     if person is None:
-        return Change(alert, note="without effect: there is no such user")
+        return Change(alert, note=make_reason("no_such_thing", noun="user"))
     roles = dict(alert.options.roles)
     before = people.get(roles.get(role.row, ""))
     changed = alert.with_options(roles=tuple({**roles, role.row: person.username}.items()))
@@ -246,16 +243,16 @@ def _format_role(role: Reference, name: str) -> str:
 def create_task(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context), MAX_NOTE_LENGTH)
     if not text:
-        return Change(alert, note="the template gives an empty task")
+        return Change(alert, note=make_reason("template_empty", field="task"))
     if len(alert.options.tasks) >= MAX_TASKS:
-        return Change(alert, note=f"an alert can add at most {MAX_TASKS} tasks")
+        return Change(alert, note=make_reason("limit_reached", limit=MAX_TASKS, things="tasks"))
     return Change(alert.with_options(tasks=(*alert.options.tasks, text)), None, text)
 
 
 def apply_task_template(alert: Alert, action: Action, context: ActionContext) -> Change:
     found = context.facts.references.task_templates.get(get_reference(action, "task_template"))
     if found is None:
-        return Change(alert, note="without effect: there is no such task template")
+        return Change(alert, note=make_reason("no_such_thing", noun="task template"))
     combined = dict.fromkeys((*alert.options.task_templates, found.row))
     return Change(alert.with_options(task_templates=tuple(combined)), None, found.name)
 
@@ -273,18 +270,18 @@ def add_responder(alert: Alert, action: Action, context: ActionContext) -> Chang
     if schedule is not None:
         on_call = get_people_on_call(requested, context.facts.config, alert.accepted_at)
         if not on_call:
-            return Change(alert, note=f"without effect: nobody is on call by {schedule.name}")
+            return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))
         users = dict.fromkeys((*options.responders, *(one.username for one in on_call)))
         return Change(
             alert.with_options(responders=tuple(users)), None, ", ".join(one.name for one in on_call)
         )
-    return Change(alert, note="without effect: there is no such user, escalation policy or schedule")
+    return Change(alert, note=make_reason("no_such_thing", noun="user, escalation policy or schedule"))
 
 
 def delay_notifications(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = str(action.get("value") or "0").strip()
     if not text.isdecimal() or len(text) > 6:
-        return Change(alert, note="without effect: the delay is not a number of seconds")
+        return Change(alert, note=make_reason("delay_invalid"))
     return Change(alert.with_options(delay_s=int(text)), f"{alert.options.delay_s} s", f"{int(text)} s")
 
 

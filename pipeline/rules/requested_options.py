@@ -7,12 +7,13 @@ trace says so.
 from collections.abc import Mapping
 
 from models.domain.facts import Reference, References
+from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert
 from pipeline.rules.actions import MAX_TAGS, find_reference
 
 
-def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:
-    """Return the alert with its requested options applied, and a text about them ("" if there are none)."""
+def apply_requested(alert: Alert, references: References) -> tuple[Alert, tuple[Reason, ...]]:
+    """Return the alert with its requested options applied, and what the alert trace says about them."""
     requested_options = alert.parsed.requested_options
     found = {
         "escalation_policy": _look_up(references.policies, requested_options.get("escalation_policy")),
@@ -29,15 +30,15 @@ def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:
         *found,
         "tags",
     }
-    ignored = sorted(requested - options.keys())
+    ignored: list[str | Reason] = [*sorted(requested - options.keys())]
     if tags and unknown_tags:
-        ignored.append(f"{unknown_tags} of the tags")
-    summary = ""
+        ignored.append(make_reason("tags_unknown", count=unknown_tags))
+    notes: tuple[Reason, ...] = ()
     if options:
-        summary += f"its sender asked for {', '.join(sorted(options))}; "
+        notes += (make_reason("options_requested", options=tuple(sorted(options))),)
     if ignored:
-        summary += f"ignored as unknown: {', '.join(ignored)}; "
-    return (alert.with_options(**options) if options else alert), summary
+        notes += (make_reason("options_unknown", options=tuple(ignored)),)
+    return (alert.with_options(**options) if options else alert), notes
 
 
 def _look_up(references: Mapping[str, Reference], value: object) -> Reference | None:

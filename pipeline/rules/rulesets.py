@@ -14,6 +14,7 @@ import msgspec
 
 from models.domain.enums import AlertConditionType, RuleType
 from models.domain.facts import AlertRuleFacts, LaneFacts
+from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS
@@ -59,7 +60,7 @@ class Condition:
     """
 
     compiled: CompiledCondition | None
-    problem: str | None = None
+    problem: Reason | None = None
 
     def evaluate(self, subject: Subject) -> Verdict:
         return evaluate(self.compiled, subject) if self.compiled else Verdict(False, self.problem)
@@ -70,7 +71,7 @@ def compile_condition(*texts: str) -> Condition:
     try:
         return Condition(compile_cached(*texts))
     except BadRule as error:
-        return Condition(None, f"the rule cannot be read: {error}")
+        return Condition(None, make_reason("rule_unreadable", error=shorten(str(error))))
 
 
 # It takes the place of a condition that cannot be read, to keep the positions in an index.
@@ -170,9 +171,10 @@ def _apply_actions(
 
 
 def _build_action_record(name: str, change: actions.Change) -> Record:
-    values = {"from": change.before, "to": change.after, "note": change.note}
+    values = {"from": change.before, "to": change.after}
     texts = {key: shorten(text) for key, text in values.items() if text is not None}
-    return {"action": name, **texts}
+    note = {} if change.note is None else {"note": change.note}
+    return {"action": name, **texts, **note}
 
 
 def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, object]:
@@ -183,7 +185,7 @@ def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, obj
         "matches": verdict.matches,
         "read": {name: format_value(name, value) for name, value in verdict.read.items()},
     }
-    return record if verdict.note is None else {**record, "note": shorten(verdict.note)}
+    return record if verdict.note is None else {**record, "note": verdict.note}
 
 
 def limit_records(records: Sequence[Record]) -> tuple[Record, ...]:

@@ -9,7 +9,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from models.domain.effects import (
-    FIRED_ONCE,
     AddNote,
     AddResponder,
     AddTag,
@@ -33,6 +32,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
+from models.domain.reasons import Reason
 from pipeline.alert import Alert
 from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from pipeline.incidents.timers import get_expected_timers
@@ -73,7 +73,7 @@ class SimulatedEvent:
     at: datetime
     kind: SimulatedKind
     what: str
-    why: str
+    why: Reason
     incident: str | None
     notification: NotificationState | None = None
 
@@ -245,13 +245,11 @@ class SimulationEngine:
         if timer is None or self._is_finished():
             return
         self._fired_count += 1
-        outcome, effects = decide_timer(self._build_context(name, timer.kind, now), timer.kind, key)
-        if outcome.startswith(FIRED_ONCE):
+        decision = decide_timer(self._build_context(name, timer.kind, now), timer.kind, key)
+        if decision.fired:
             self.done.add((name, key))
-        self.record(
-            SimulatedEvent(now, SimulatedKind.TIMER, timer.kind, outcome.removeprefix(FIRED_ONCE), name)
-        )
-        self._commit(effects, now)
+        self.record(SimulatedEvent(now, SimulatedKind.TIMER, timer.kind, decision.outcome, name))
+        self._commit(decision.effects, now)
         remaining = self._timers.get((name, key))
         if remaining is not None and remaining.due_at <= now:
             del self._timers[name, key]

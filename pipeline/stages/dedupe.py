@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from models.domain.effects import Decision, Effect, EntityState, IncidentState, SaveEntity, proceed, stop
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import IncidentContext
+from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
@@ -27,7 +28,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     new.
     """
     if alert.suppressed:
-        return stop("suppressed: stored, no incident")
+        return stop(make_reason("suppressed"))
     entity = state.get_entity(alert.integration, alert.entity_id)
     if state.facts.service.status is ServiceStatus.DISABLED:
         return _decide_disabled(alert, entity, state, now)
@@ -42,20 +43,17 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
             maintenance, *_defer(alert, entity, state, now), alert=alert.with_changes(suppressed=True)
         )
     if _is_older_than_resolve(alert, entity, now):
-        return stop("older than the last resolve of its entity, by its source's own time")
+        return stop(make_reason("older_than_resolve"))
     if incident is not None:
         saved = () if entity.firing else (SaveEntity(entity.with_incident(incident.unique_id)),)
         added = build_details(alert, incident, state, now)
-        return stop("its entity has an open incident", *saved, *added, incident=incident.unique_id)
-    return _collate(alert, entity, state, now) or proceed("its entity has no open incident")
+        return stop(make_reason("entity_has_incident"), *saved, *added, incident=incident.unique_id)
+    return _collate(alert, entity, state, now) or proceed(make_reason("entity_is_new"))
 
 
-def build_release_reason(at: datetime) -> tuple[str, str]:
-    """Return the reason for an alert that maintenance deferred and that is released at this time."""
-    return (
-        "maintenance_end",
-        f"no longer deferred, and still firing: released {at:%Y-%m-%d %H:%M:%S} UTC",
-    )
+def build_release_reason(at: datetime) -> tuple[str, Reason]:
+    """Return the stage and the reason for an alert that maintenance deferred, released at this time."""
+    return "maintenance_end", make_reason("released", at=at.isoformat())
 
 
 def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
@@ -70,8 +68,8 @@ def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: d
     elif alert.released_at is not None or alert.parsed.is_own:
         effects = _defer(alert, entity, state, now)
         if effects:
-            return stop("the service is disabled: deferred until it is enabled again", *effects)
-    return stop("the service is disabled: stored, no incident", *effects)
+            return stop(make_reason("service_disabled_deferred", service=state.facts.service.name), *effects)
+    return stop(make_reason("service_disabled", service=state.facts.service.name), *effects)
 
 
 def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
@@ -85,16 +83,16 @@ def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -
     return (SaveEntity(replace(entity, deferred_alert=alert.event_id)),)
 
 
-def _find_maintenance(state: LaneState, now: datetime) -> str | None:
+def _find_maintenance(state: LaneState, now: datetime) -> Reason | None:
     """Return why the service is under maintenance, or None.
 
     The maintenance can apply at the alert's own time or, if the alert was processed late, at that later time.
     """
     if state.facts.service.under_maintenance:
-        return "the service is under maintenance"
+        return make_reason("service_under_maintenance", service=state.facts.service.name)
     moments = dict.fromkeys((now, get_routing_time(state.facts.config, now)))
     found = (find_in_force(state.facts.windows, moment) for moment in moments)
-    return next((str(window) for window in found if window is not None), None)
+    return next((window.why for window in found if window is not None), None)
 
 
 def _decide_resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
@@ -102,25 +100,26 @@ def _decide_resolved(alert: Alert, entity: EntityState, state: LaneState, now: d
     cleared = replace(entity.without_incident(by_person=True), resolved_source_at=source_at, resolved_at=now)
     incident = state.get_open_incident(entity)
     if incident is None:
-        return stop("nothing open to resolve", SaveEntity(cleared))
+        return stop(make_reason("nothing_to_resolve"), SaveEntity(cleared))
     other_count = state.count_others_firing(incident, entity)
     if other_count > 0:
         added = build_details(alert, incident, state, now)
-        reason = f"its entity is resolved; other firing entities of the incident: {other_count}"
-        return stop(reason, SaveEntity(cleared), *added, incident=incident.unique_id)
+        why = make_reason("others_firing", count=other_count)
+        return stop(why, SaveEntity(cleared), *added, incident=incident.unique_id)
     effects = _change_status(alert, incident, IncidentStatus.RESOLVED, state, now)
     added = build_details(alert, incident.with_changes(status=IncidentStatus.RESOLVED), state, now)
-    return stop("resolves the incident", SaveEntity(cleared), *effects, *added, incident=incident.unique_id)
+    why = make_reason("resolves_incident")
+    return stop(why, SaveEntity(cleared), *effects, *added, incident=incident.unique_id)
 
 
 def _decide_acknowledged(
     alert: Alert, incident: IncidentState | None, state: LaneState, now: datetime
 ) -> Decision:
     if incident is None:
-        return stop("nothing open to acknowledge")
+        return stop(make_reason("nothing_to_acknowledge"))
     effects = _change_status(alert, incident, IncidentStatus.ACKNOWLEDGED, state, now)
-    reason = "acknowledges the incident" if effects else "the incident is acknowledged already"
-    return stop(reason, *effects, *build_details(alert, incident, state, now), incident=incident.unique_id)
+    why = make_reason("acknowledges_incident") if effects else make_reason("acknowledged_already")
+    return stop(why, *effects, *build_details(alert, incident, state, now), incident=incident.unique_id)
 
 
 def _change_status(
@@ -129,7 +128,8 @@ def _change_status(
     facts = state.facts
     children = tuple(state.get_children(incident)) if status is IncidentStatus.RESOLVED else ()
     context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now, children)
-    return incidents.change_status(context, status, f"an alert said {alert.alert_type.name.lower()}")
+    why = make_reason("alert_says", level=alert.alert_type.name.lower())
+    return incidents.change_status(context, status, why)
 
 
 def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:
@@ -159,7 +159,7 @@ def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime)
     if now - latest.creation_date > timedelta(minutes=service.collation_minutes):
         return None
     return stop(
-        "joins the incident that the service is collecting into",
+        make_reason("joins_incident", service=service.name),
         SaveEntity(entity.with_incident(latest.unique_id)),
         *build_details(alert, latest, state, now),
         incident=latest.unique_id,

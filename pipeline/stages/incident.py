@@ -4,34 +4,33 @@ from datetime import datetime, timedelta
 
 from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, stop
 from models.domain.enums import Collation
-from models.domain.facts import IncidentContext, ServiceFacts
+from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
+from models.domain.reasons import Reason, make_reason
 from pipeline import identity, incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.rules import actions
 from pipeline.stages.incident_details import build_details, build_tasks
-from pipeline.stages.severity import describe_levels, opens_incident
+from pipeline.stages.severity import list_levels, opens_incident
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     integration = state.facts.integrations[alert.integration]
     if not opens_incident(integration, alert.alert_type):
-        level = alert.alert_type.name.lower()
-        return stop(
-            f"{level} opens no incident here: the integration opens them for {describe_levels(integration)}"
-        )
+        return stop(_explain_levels(alert, integration))
     facts = state.facts
     incident, advanced = build_incident(
         _build_new(alert, state), facts.service, facts.config, state.next_targets, now
     )
-    reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
+    level = alert.alert_type.name.lower()
+    why = make_reason("opened_by_alert", level=level, integration=integration.name)
     templates = (facts.service.task_template, *alert.options.task_templates)
     context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now)
-    opened = incidents.open_incident(context, reason, templates=templates)
+    opened = incidents.open_incident(context, why, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
     return proceed(
-        "opens an incident",
+        make_reason("opens_incident"),
         *_stop_collecting(facts.service, state),
         *opened,
         *advanced,
@@ -41,6 +40,14 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         incident=incident.unique_id,
         opened=True,
     )
+
+
+def _explain_levels(alert: Alert, integration: IntegrationFacts) -> Reason:
+    """Return why the level of an alert opens no incident."""
+    level, levels = alert.alert_type.name.lower(), list_levels(integration)
+    if not levels:
+        return make_reason("opens_never", integration=integration.name)
+    return make_reason("level_opens_nothing", level=level, integration=integration.name, levels=levels)
 
 
 def _build_new(alert: Alert, state: LaneState) -> NewIncident:

@@ -14,6 +14,7 @@ from models.domain.effects import (
     RecordLog,
 )
 from models.domain.facts import Reference
+from models.domain.reasons import make_reason
 from pipeline import identity, incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
@@ -97,4 +98,6 @@ def build_tasks(alert: Alert, incident: str, now: datetime) -> Iterator[Effect]:
     for index, text in enumerate(alert.options.tasks):
         title = clean_line(text.partition("\n")[0], MAX_TITLE_LENGTH)
         yield AddTask(incident, identity.make_task_id(alert.event_id, index), title, text, now)
-        yield RecordLog(incident, now, "task_added", f"task {title} added by {author.name}", author)
+        yield RecordLog(
+            incident, now, "task_added", make_reason("task_added", task=title, by=author.name), author
+        )

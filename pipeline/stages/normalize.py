@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from models.domain.effects import Decision, proceed
+from models.domain.reasons import make_reason
 from pipeline import identity
 from pipeline.alert import NO_INTEGRATION, Alert, ParsedAlert
 from pipeline.lane_state import LaneState
@@ -56,5 +57,7 @@ def build_alert(
 
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
     """Record how the alert was understood; its body has been parsed already."""
-    origin = "given" if alert.parsed.entity_id else "generated"
-    return proceed(f"{alert.alert_type.name.lower()}, entity_id {origin}")
+    level = alert.alert_type.name.lower()
+    if alert.parsed.entity_id:
+        return proceed(make_reason("entity_given", level=level))
+    return proceed(make_reason("entity_generated", level=level))

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from models.domain.effects import CreateNotification, Decision, stop
 from models.domain.facts import IncidentContext
+from models.domain.reasons import make_reason
 from pipeline import identity, incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
@@ -20,6 +21,11 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     people = facts.config.people.values()
     receivers = (one for person in people for one in (person, *(each.to for each in person.forwarding)))
     names = {person.row: person.name for person in receivers}
-    names_text = ", ".join(dict.fromkeys(names[notification.user] for notification in created))
-    when = f"in {alert.options.delay_s} s" if alert.options.delay_s else "now"
-    return stop(f"notifies {names_text} {when}" if created else "notifies nobody yet", *effects)
+    notified = tuple(dict.fromkeys(names[notification.user] for notification in created))
+    if not notified:
+        return stop(make_reason("notifies_nobody_yet"), *effects)
+    if alert.options.delay_s:
+        return stop(
+            make_reason("notifies_later", people=notified, delay=int(alert.options.delay_s)), *effects
+        )
+    return stop(make_reason("notifies", people=notified), *effects)

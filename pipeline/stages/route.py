@@ -12,6 +12,7 @@ from itertools import islice
 from models.domain.effects import Decision, proceed
 from models.domain.enums import Urgency
 from models.domain.facts import RouteTarget
+from models.domain.reasons import make_reason
 from pipeline import router
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.lane_state import LaneState
@@ -24,7 +25,7 @@ from pipeline.stages.normalize import build_alert
 
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
     if isinstance(state, LaneState):
-        return proceed("sent with the key of an integration: no router applies")
+        return proceed(make_reason("no_router"))
     choice = state.router.choose(_build_subject(alert, state))
     if not choice.targets:
         state.count_events(1)

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from models.domain.effects import Decision, ExpectPing, proceed
+from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert
 from pipeline.lane_state import LaneState
 from pipeline.rules import requested_options
@@ -18,21 +19,21 @@ def reads_past_incidents(alert: Alert, state: LaneState) -> bool:
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    note = ""
+    notes: tuple[Reason, ...] = ()
     changed = alert
     expected = _expect_ping(alert, state)
     if alert.parsed.requested_options:
-        changed, note = requested_options.apply_requested(alert, state.facts.references)
+        changed, notes = requested_options.apply_requested(alert, state.facts.references)
     ruleset = state.rulesets.get(alert.integration)
     if ruleset is None:
-        return proceed(f"{note}the integration has no alert rules", *expected, alert=changed)
+        return proceed(make_reason("no_alert_rules").add(*notes), *expected, alert=changed)
 
     def get_seconds_since(candidate: Alert) -> float | None:
         return state.get_seconds_since_last(candidate, now) if ruleset.reads_past_incidents else None
 
     result = ruleset.apply(changed, state.facts, now, get_seconds_since)
-    reason = f"{note}{result.matched} of {len(ruleset.rules)} alert rules matched"
-    return proceed(reason, *expected, alert=result.alert, rules=result.records)
+    why = make_reason("alert_rules_matched", matched=result.matched, total=len(ruleset.rules))
+    return proceed(why.add(*notes), *expected, alert=result.alert, rules=result.records)
 
 
 def _expect_ping(alert: Alert, state: LaneState) -> tuple[ExpectPing, ...]:

@@ -15,6 +15,7 @@ def opens_incident(integration: IntegrationFacts, level: AlertType) -> bool:
     return level in LEVELS[integration.create_incidents_for]
 
 
-def describe_levels(integration: IntegrationFacts) -> str:
-    names = [level.name.lower() for level in sorted(LEVELS[integration.create_incidents_for], reverse=True)]
-    return " and ".join(names) or "nothing"
+def list_levels(integration: IntegrationFacts) -> tuple[str, ...]:
+    """Return the names of the levels, the highest first."""
+    levels = sorted(LEVELS[integration.create_incidents_for], reverse=True)
+    return tuple(level.name.lower() for level in levels)

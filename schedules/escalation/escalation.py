@@ -17,7 +17,8 @@ from models.domain.effects import (
 )
 from models.domain.enums import IncidentStatus, NotificationKind
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
-from schedules.escalation.notifications import MINUTE, build_notifications, describe_person
+from models.domain.reasons import Reason, make_reason
+from schedules.escalation.notifications import MINUTE, build_notifications, list_names
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 
 
@@ -148,28 +149,31 @@ def _take_step(
     notified: set[NotifiedKey],
 ) -> list[Effect]:
     passes, index = divmod(step, len(policy.steps))
-    label = f"step {index + 1} of policy {policy.name}" + (f", pass {passes + 1}" if passes else "")
+    label = _describe_step(policy, index + 1, passes + 1)
     if not people:
-        return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody to notify", author)]
-    why, is_next_target = (
-        resolver.explain(policy.steps[index]),
-        not index and policy.assignee_only and is_round_robin(policy),
-    )
+        log = make_reason("step_names_nobody", step=label)
+        return [RecordLog(incident.unique_id, now, "escalated", log, author)]
+    shifts = resolver.explain(policy.steps[index])
+    is_next = not index and policy.assignee_only and is_round_robin(policy)
+    round_robin = make_reason("next_in_round_robin") if is_next else None
     notifications: list[NotificationState] = []
     for person in people:
-        round_robin = "next in the round robin" if is_next_target else ""
-        reasons = (f"named by {label}", why.get(person.username, ""), round_robin)
-        reason = ", ".join(part for part in reasons if part)
+        why = make_reason("named_by_step", step=label).add(shifts.get(person.username), round_robin)
         reason_key = f"{incident.escalation_run}:{step}"
         notifications += build_notifications(
-            incident, person, NotificationKind.ESCALATION, reason_key, reason, config, now
+            incident, person, NotificationKind.ESCALATION, reason_key, why, config, now
         )
-    names = ", ".join(describe_person(person, config, now) for person in people)
-    log = RecordLog(incident.unique_id, now, "escalated", f"{label}: {names}", author)
+    log = make_reason("step_notifies", step=label, people=list_names(people, config, now))
     return [
-        log,
+        RecordLog(incident.unique_id, now, "escalated", log, author),
         *(CreateNotification(notification) for notification in _drop_duplicates(notifications, notified)),
     ]
+
+
+def _describe_step(policy: PolicyFacts, number: int, repeat: int) -> Reason:
+    if repeat == 1:
+        return make_reason("step", number=number, policy=policy.name)
+    return make_reason("step_of_pass", number=number, policy=policy.name, repeat=repeat)
 
 
 def _drop_duplicates(
@@ -191,26 +195,26 @@ def notify_last_resort(
     Invariant 9 (design, section 2).
     """
     policy = config.policies.get(incident.escalation_policy or 0)
-    why = f"policy {policy.name} reaches nobody" if policy else "there is no escalation policy"
+    cause = make_reason("policy_reaches_nobody", policy=policy.name) if policy else make_reason("no_policy")
     people, whom = get_last_resort(config)
-    reason = f"{why}: {whom} notified"
+    why = cause.add(whom)
     # If the run begins later, the last resort is notified later too.
     at, reason_key = max(now, incident.run_started_at), str(incident.escalation_run)
     notifications = [
         notification
         for person in people
         for notification in build_notifications(
-            incident, person, NotificationKind.NOBODY_PAGED, reason_key, reason, config, at
+            incident, person, NotificationKind.NOBODY_PAGED, reason_key, why, config, at
         )
     ]
-    log = RecordLog(incident.unique_id, now, "escalated", reason, author)
+    log = RecordLog(incident.unique_id, now, "escalated", why, author)
     return [log, *(CreateNotification(notification) for notification in notifications)]
 
 
-def get_last_resort(config: OnCallConfig) -> tuple[list[PersonFacts], str]:
-    """Return the people to notify when nobody else is, and the words for them in a reason."""
+def get_last_resort(config: OnCallConfig) -> tuple[list[PersonFacts], Reason]:
+    """Return the people to notify when nobody else is, and who they are."""
     managers = [config.people[name] for name in config.managers if name in config.people]
     if managers:
-        return managers, "the team's managers"
+        return managers, make_reason("managers_notified")
     owner = config.people.get(config.owner or "")
-    return [owner] if owner else [], "the account's owner"
+    return [owner] if owner else [], make_reason("owner_notified")

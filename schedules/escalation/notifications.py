@@ -10,6 +10,7 @@ from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.effects import IncidentState, NotificationState
 from models.domain.enums import OPEN_STATUSES, IncidentStatus, NotificationKind
 from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
+from models.domain.reasons import Parameter, Reason, make_reason
 
 MINUTE = timedelta(minutes=1)
 # An alert that was processed later than this notifies the people of the processing time, not of its arrival.
@@ -24,10 +25,22 @@ def build_key_prefix(incident: str, kind: NotificationKind, reason_key: str) -> 
     return f"{incident}:{kind}:{reason_key}:"
 
 
-def get_cancel_reason(kind: NotificationKind, status: IncidentStatus) -> str | None:
+def get_cancel_reason(kind: NotificationKind, status: IncidentStatus) -> Reason | None:
     """Return why a notification of this kind is cancelled in this status; None if it is still sent."""
     active = OPEN_STATUSES if kind in KINDS_WHILE_OPEN else {IncidentStatus.TRIGGERED}
-    return None if status in active else f"incident is {status.name.lower()}"
+    return None if status in active else get_status_reason(status)
+
+
+def get_status_reason(status: IncidentStatus) -> Reason:
+    """Return the reason "the incident is acknowledged", or another status."""
+    return _STATUS_REASONS[status]
+
+
+_STATUS_REASONS = {
+    IncidentStatus.TRIGGERED: make_reason("is_triggered"),
+    IncidentStatus.ACKNOWLEDGED: make_reason("is_acknowledged"),
+    IncidentStatus.RESOLVED: make_reason("is_resolved"),
+}
 
 
 def get_routing_time(config: OnCallConfig, at: datetime) -> datetime:
@@ -48,10 +61,16 @@ def get_recipient(person: PersonFacts, at: datetime) -> PersonFacts:
     return max(holding, key=lambda each: each.start).to if holding else person
 
 
-def describe_person(person: PersonFacts, config: OnCallConfig, at: datetime) -> str:
-    """Return a person's display name, and the name of the receiver if forwarding is in force."""
+def list_names(people: Iterable[PersonFacts], config: OnCallConfig, at: datetime) -> tuple[Parameter, ...]:
+    """Return the names of people for a reason, each with the receiver if forwarding is in force."""
+    return tuple(_describe_person(person, config, at) for person in people)
+
+
+def _describe_person(person: PersonFacts, config: OnCallConfig, at: datetime) -> Parameter:
     receiver = get_recipient(person, get_routing_time(config, at))
-    return person.name if receiver is person else f"{person.name} (forwarded to {receiver.name})"
+    if receiver is person:
+        return person.name
+    return make_reason("forwarded_person", person=person.name, receiver=receiver.name)
 
 
 def build_notifications(
@@ -59,7 +78,7 @@ def build_notifications(
     person: PersonFacts,
     kind: NotificationKind,
     reason_key: str,
-    reason: str,
+    why: Reason,
     config: OnCallConfig,
     now: datetime,
 ) -> list[NotificationState]:
@@ -68,12 +87,17 @@ def build_notifications(
     A person without such a rule gets one at once, at their own e-mail address. `reason_key` separates
     the reasons of one kind, for example by run and step.
     """
-    receiver, reason = _apply_forwarding(person, reason, config, now)
-    return _build_by_urgency(incident, receiver, kind, reason_key, reason, now)
+    receiver, why = _apply_forwarding(person, why, config, now)
+    return _build_by_urgency(incident, receiver, kind, reason_key, why, now)
 
 
 def rebuild_notifications(
-    incident: IncidentState, existing: Iterable[NotificationFacts], *, raised: bool, why: str, now: datetime
+    incident: IncidentState,
+    existing: Iterable[NotificationFacts],
+    *,
+    raised: bool,
+    why: Reason,
+    now: datetime,
 ) -> Iterator[NotificationState]:
     """Build notifications again after the urgency of an incident changed, by the rules of the new urgency.
 
@@ -88,10 +112,10 @@ def rebuild_notifications(
     for (kind, reason_key, _), group in known.items():
         is_pending = not all(one.is_sent for one in group)
         if is_pending or (raised and _is_awaited(incident, kind, reason_key, last)):
-            person, reason = group[0].person, f"{group[0].reason}; {why}"
+            person = group[0].person
             sent_contacts = set() if raised else {one.contact for one in group if one.is_sent}
             begins = _get_start(incident, group, now)
-            rebuilt = _build_by_urgency(incident, person, kind, reason_key, reason, begins)
+            rebuilt = _build_by_urgency(incident, person, kind, reason_key, group[0].reason.add(why), begins)
             # A person who was notified before needs no fallback to the user's own e-mail address.
             yield from (
                 notification
@@ -138,7 +162,7 @@ def build_immediate(
     person: PersonFacts,
     kind: NotificationKind,
     reason_key: str,
-    reason: str,
+    why: Reason,
     config: OnCallConfig,
     now: datetime,
     *,
@@ -149,12 +173,11 @@ def build_immediate(
     The person gets one for each contact with a notification rule without delay. Notifications with the
     same `group_key` can share one message, also those of different incidents.
     """
-    receiver, reason = _apply_forwarding(person, reason, config, now)
+    receiver, why = _apply_forwarding(person, why, config, now)
     rules = {rule.contact: rule for rule in reversed(receiver.rules) if rule.start_delay_minutes == 0}
-    fallback_reason = "no usable rule without delay"
     every = sorted(rules.values(), key=lambda rule: rule.row)
     return _build_by_rules(
-        every, fallback_reason, incident, receiver, kind, reason_key, group_key, reason, now
+        every, make_reason("no_rule_without_delay"), incident, receiver, kind, reason_key, group_key, why, now
     )
 
 
@@ -163,32 +186,30 @@ def _build_by_urgency(
     receiver: PersonFacts,
     kind: NotificationKind,
     reason_key: str,
-    reason: str,
+    why: Reason,
     now: datetime,
 ) -> list[NotificationState]:
     rules = [rule for rule in receiver.rules if rule.urgency is incident.urgency]
-    fallback_reason = f"no usable rule for {incident.urgency.name.lower()} urgency"
-    return _build_by_rules(
-        rules, fallback_reason, incident, receiver, kind, reason_key, reason_key, reason, now
-    )
+    fallback_reason = make_reason("no_rule_for_urgency", urgency=incident.urgency.name.lower())
+    return _build_by_rules(rules, fallback_reason, incident, receiver, kind, reason_key, reason_key, why, now)
 
 
 def _apply_forwarding(
-    person: PersonFacts, reason: str, config: OnCallConfig, now: datetime
-) -> tuple[PersonFacts, str]:
+    person: PersonFacts, why: Reason, config: OnCallConfig, now: datetime
+) -> tuple[PersonFacts, Reason]:
     receiver = get_recipient(person, get_routing_time(config, now))
-    return receiver, reason if receiver is person else f"{reason}; forwarded from {person.name}"
+    return receiver, why if receiver is person else why.add(make_reason("forwarded_from", person=person.name))
 
 
 def _build_by_rules(
     rules: Sequence[NotificationRuleFacts],
-    fallback_reason: str,
+    fallback_reason: Reason,
     incident: IncidentState,
     receiver: PersonFacts,
     kind: NotificationKind,
     reason_key: str,
     group_key: str,
-    reason: str,
+    why: Reason,
     now: datetime,
 ) -> list[NotificationState]:
     """Build a notification for each rule, or one to the user's own e-mail address with `fallback_reason`."""
@@ -203,7 +224,7 @@ def _build_by_rules(
                 channel=USER_EMAIL_CHANNEL,
                 rule=None,
                 kind=kind,
-                reason=f"{reason}; {fallback_reason}, so the user's own e-mail address",
+                reason=why.add(fallback_reason),
                 not_before=now,
                 group_key=f"{kind}:{group_key}:0",
             )
@@ -217,7 +238,7 @@ def _build_by_rules(
             channel=rule.channel,
             rule=rule.row,
             kind=kind,
-            reason=reason,
+            reason=why,
             not_before=now + rule.start_delay_minutes * MINUTE,
             group_key=f"{kind}:{group_key}:{rule.start_delay_minutes}",
         )

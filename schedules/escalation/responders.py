@@ -7,6 +7,7 @@ from datetime import datetime
 from models.domain.effects import AddResponder, Author, CreateNotification, Effect, IncidentState, RecordLog
 from models.domain.enums import NotificationKind
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
+from models.domain.reasons import Reason, make_reason
 from schedules.escalation import escalation, notifications
 from schedules.escalation.targets import find_first_people
 
@@ -53,7 +54,7 @@ def build_key_prefix(incident: str, request: str) -> str:
 def _request_responder(
     incident: IncidentState, request: ResponderRequest, config: OnCallConfig, author: Author, now: datetime
 ) -> Iterable[Effect]:
-    people, whom = _find_people(request, config, now)
+    people, asked = _find_people(request, config, author, now)
     yield AddResponder(
         incident.unique_id,
         request.unique_id,
@@ -63,29 +64,28 @@ def _request_responder(
         request.subject,
         request.message,
     )
-    yield RecordLog(incident.unique_id, now, "called", f"{whom} asked to help by {author.name}", author)
+    yield RecordLog(incident.unique_id, now, "called", asked, author)
     if not incident.is_open:
         return
-    reason = f"asked to help by {author.name}"
+    why = make_reason("asked_to_help", by=author.name)
     for person in people:
         for notification in notifications.build_notifications(
-            incident, person, NotificationKind.RESPONDER, request.unique_id, reason, config, now
+            incident, person, NotificationKind.RESPONDER, request.unique_id, why, config, now
         ):
             yield CreateNotification(notification)
 
 
 def _find_people(
-    request: ResponderRequest, config: OnCallConfig, now: datetime
-) -> tuple[list[PersonFacts], str]:
-    """Return the people whom a request notifies, and the words for them in the log."""
+    request: ResponderRequest, config: OnCallConfig, author: Author, now: datetime
+) -> tuple[list[PersonFacts], Reason]:
+    """Return the people whom a request notifies, and the reason for the timeline."""
     if request.person is not None:
-        return [request.person], notifications.describe_person(request.person, config, now)
-    name = f"policy {request.policy.name}" if request.policy else "nobody"
+        names = notifications.list_names([request.person], config, now)
+        return [request.person], make_reason("responder_asked", people=names, by=author.name)
+    policy = request.policy.name if request.policy else ""
     people = find_first_people(request.policy, config, now)
     if people:
-        return (
-            people,
-            f"{name} ({', '.join(notifications.describe_person(person, config, now) for person in people)})",
-        )
+        names = notifications.list_names(people, config, now)
+        return people, make_reason("responder_policy_asked", policy=policy, people=names, by=author.name)
     people, fallback = escalation.get_last_resort(config)
-    return people, f"{name} reaches nobody: {fallback}"
+    return people, make_reason("responder_policy_empty", policy=policy, by=author.name).add(fallback)

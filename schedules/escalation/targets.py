@@ -8,6 +8,7 @@ from datetime import datetime
 from models.domain.effects import AdvanceRoundRobin, Effect
 from models.domain.enums import TargetType
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
+from models.domain.reasons import Reason, make_reason
 from schedules.escalation.notifications import get_routing_time
 from schedules.oncall.oncall import Shift, list_on_call
 
@@ -29,18 +30,17 @@ class OnCallResolver:
         usernames = {name: None for target in step.targets for name in self._list_usernames(target)}
         return [people[name] for name in usernames if name in people]
 
-    def explain(self, step: StepFacts) -> dict[str, str]:
-        """Return by username, in words, why a person is on call whom a step names only by a schedule."""
-        reasons: dict[str, str] = {}
+    def explain(self, step: StepFacts) -> dict[str, Reason]:
+        """Return by username why a person is on call whom a step names only by a schedule."""
+        reasons: dict[str, Reason | None] = {}
         for target in step.targets:
             if target.kind is TargetType.USER:
-                reasons.setdefault(target.name, "")
+                reasons.setdefault(target.name, None)
                 continue
             for shift in self._get_shifts(target.name):
                 schedule = self._config.schedules[target.name].name
-                kind = "override" if shift.is_override else "layer"
-                reasons.setdefault(shift.username, f"on call by {schedule} ({kind} {shift.source.name})")
-        return {username: why for username, why in reasons.items() if why}
+                reasons.setdefault(shift.username, _explain_shift(shift, schedule))
+        return {username: why for username, why in reasons.items() if why is not None}
 
     def _list_usernames(self, target: StepTarget) -> list[str]:
         if target.kind is TargetType.USER:
@@ -53,6 +53,13 @@ class OnCallResolver:
             schedule = self._config.schedules.get(name)
             known = self._by_schedule[name] = list_on_call(schedule, self._at) if schedule else []
         return known
+
+
+def _explain_shift(shift: Shift, schedule: str) -> Reason:
+    name = shift.source.name
+    if shift.is_override:
+        return make_reason("on_call_by_override", schedule=schedule, override=name)
+    return make_reason("on_call_by_layer", schedule=schedule, layer=name)
 
 
 def get_people(step: StepFacts, config: OnCallConfig, at: datetime) -> list[PersonFacts]:

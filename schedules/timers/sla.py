@@ -19,19 +19,14 @@ from models.domain.facts import (
     SlaFacts,
     TimerDecision,
 )
+from models.domain.reasons import Reason, make_reason
 from schedules.escalation.escalation import get_last_resort
-from schedules.escalation.notifications import LATE_AFTER, build_immediate, describe_person
+from schedules.escalation.notifications import LATE_AFTER, build_immediate, list_names
 
 NOTIFICATION_KINDS = {
     SlaTargetKind.ACKNOWLEDGE: NotificationKind.SLA_ACKNOWLEDGE,
     SlaTargetKind.RESOLVE: NotificationKind.SLA_RESOLVE,
 }
-# The noun of a target, and the past participle for reasons such as "not acknowledged".
-_WORDS = {
-    SlaTargetKind.ACKNOWLEDGE: ("acknowledgement", "acknowledged"),
-    SlaTargetKind.RESOLVE: ("resolution", "resolved"),
-}
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +128,32 @@ def decide(context: IncidentContext, key: str) -> TimerDecision:
     incident, config = context.incident, context.config
     timer = next((each for each in list_timers(incident, config) if each.key == key), None)
     if timer is None:
-        return TimerDecision("the SLA no longer applies, or its target was met", save=incident)
+        return TimerDecision(make_reason("sla_over"), save=incident)
     if context.now < timer.due_at:
-        return TimerDecision("not yet due by the SLA as it is now", save=incident)
+        return TimerDecision(make_reason("not_due_by_sla"), save=incident)
     if timer.escalation is None:
         return _report_breach(context, timer.target)
     return _notify(context, timer, timer.escalation)
 
 
 def _report_breach(context: IncidentContext, target: SlaTarget) -> TimerDecision:
-    within = format_duration(target.within_s)
-    reason = f"SLA {target.sla.name} breached: not {_WORDS[target.target_kind][1]} within {within}"
-    return TimerDecision("the breach is logged", (_log(context, reason),), fired=True)
+    sla, within = target.sla.name, target.within_s
+    if target.target_kind is SlaTargetKind.ACKNOWLEDGE:
+        breach = make_reason("sla_not_acknowledged", sla=sla, within=within)
+    else:
+        breach = make_reason("sla_not_resolved", sla=sla, within=within)
+    return TimerDecision(make_reason("breach_logged"), (_log(context, breach),), fired=True)
 
 
 def _notify(context: IncidentContext, timer: SlaTimer, escalation: SlaEscalationFacts) -> TimerDecision:
     incident, config, now = context.incident, context.config, context.now
-    what = _describe(timer.target, escalation, timer.due_at, now)
-    people, whom = _list_people(escalation, config)
+    people, fallback = _list_people(escalation, config)
+    why = _describe(timer.target, escalation, timer.due_at, now).add(*fallback)
     notified_later = {one.username for one in _list_notified_later(timer, config, now)}
     remaining = [one for one in people if one.username not in notified_later]
     if people and not remaining:
         # A later escalation of the same target is overdue too, and it notifies the same people.
-        return TimerDecision("a later escalation notifies the same people", fired=True)
+        return TimerDecision(make_reason("sla_later_escalation"), fired=True)
     kind = NOTIFICATION_KINDS[timer.target.target_kind]
     notifications = [
         notification
@@ -165,26 +163,33 @@ def _notify(context: IncidentContext, timer: SlaTimer, escalation: SlaEscalation
             person,
             kind,
             timer.key,
-            f"{what}{whom}",
+            why,
             config,
             now,
             group_key=f"{timer.target.sla.row}:{escalation.unique_id}",
         )
     ]
-    names = ", ".join(describe_person(person, config, now) for person in remaining) or "nobody to notify"
-    log = _log(context, f"{what}{whom}: {names}")
+    names = list_names(remaining, config, now)
+    log = _log(
+        context,
+        why.add(make_reason("people_notified", people=names) if names else make_reason("nobody_notified")),
+    )
     created = (CreateNotification(notification) for notification in notifications)
-    return TimerDecision(f"{len(remaining)} notified", (log, *created), fired=True)
+    return TimerDecision(
+        make_reason("sla_people_notified", count=len(remaining)), (log, *created), fired=True
+    )
 
 
-def _list_people(escalation: SlaEscalationFacts, config: OnCallConfig) -> tuple[list[PersonFacts], str]:
-    """Return the people whom an escalation notifies, and a text if they are the last resort."""
+def _list_people(
+    escalation: SlaEscalationFacts, config: OnCallConfig
+) -> tuple[list[PersonFacts], tuple[Reason, ...]]:
+    """Return the people whom an escalation notifies, and why, if they are the last resort."""
     names = dict.fromkeys(escalation.usernames)
     people = [config.people[name] for name in names if name in config.people]
     if people:
-        return people, ""
+        return people, ()
     people, whom = get_last_resort(config)
-    return people, f"; its escalation reaches nobody: {whom} notified"
+    return people, (make_reason("sla_names_nobody"), whom)
 
 
 def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -> Iterator[PersonFacts]:
@@ -199,27 +204,24 @@ def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -
             yield from _list_people(each.escalation, config)[0]
 
 
-def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetime, now: datetime) -> str:
+def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetime, now: datetime) -> Reason:
     """Describe the time to or since the breach: by the escalation's setting or, if late, by `now`."""
     after_s = escalation.after_s
     if now - due_at > LATE_AFTER or (after_s < 0 and now >= target.due_at):
         after_s = int((now - target.due_at).total_seconds())
-    noun, done = _WORDS[target.target_kind]
+    sla = target.sla.name
+    if target.target_kind is SlaTargetKind.ACKNOWLEDGE:
+        if after_s < 0:
+            return make_reason("sla_acknowledge_due", sla=sla, left=-after_s)
+        if after_s == 0:
+            return make_reason("sla_acknowledge_missed", sla=sla)
+        return make_reason("sla_acknowledge_overdue", sla=sla, over=after_s)
     if after_s < 0:
-        return f"SLA {target.sla.name}: {noun} due in {format_duration(-after_s)}"
-    overdue = f", overdue by {format_duration(after_s)}" if after_s else " in time"
-    return f"SLA {target.sla.name}: not {done}{overdue}"
+        return make_reason("sla_resolve_due", sla=sla, left=-after_s)
+    if after_s == 0:
+        return make_reason("sla_resolve_missed", sla=sla)
+    return make_reason("sla_resolve_overdue", sla=sla, over=after_s)
 
 
-def format_duration(seconds: int) -> str:
-    """Format a length of time in its two largest units: 2 h 5 min."""
-    parts = []
-    for unit, length in _UNITS:
-        count, seconds = divmod(seconds, length)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
-
-
-def _log(context: IncidentContext, reason: str) -> RecordLog:
-    return RecordLog(context.incident.unique_id, context.now, "sla", reason, context.author)
+def _log(context: IncidentContext, why: Reason) -> RecordLog:
+    return RecordLog(context.incident.unique_id, context.now, "sla", why, context.author)

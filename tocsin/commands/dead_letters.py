@@ -257,14 +257,14 @@ def _to_json(dead_letter: DeadLetter) -> dict[str, object]:
         "trace_id": dead_letter.trace_id,
         "position": dead_letter.position,
         "accepted_at": dead_letter.accepted_at.isoformat(),
-        "error": dead_letter.error,
+        "error": str(dead_letter.error),
         "source": dead_letter.source,
         **{
             owner: reference._asdict() if (reference := getattr(dead_letter, owner)) else None
             for owner in ("service", "integration", "router")
         },
         "message": dead_letter.message,
-        "stages": [{"stage": stage, "reason": reason} for stage, reason in dead_letter.stages],
+        "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in dead_letter.stages],
         "body_bytes": dead_letter.size,
         "alerts": dead_letter.alerts,
     }
@@ -276,7 +276,7 @@ def _build_row(dead_letter: DeadLetter) -> tuple[str, ...]:
         dead_letter.trace_id,
         _describe_position(dead_letter),
         _describe_owner(dead_letter),
-        dead_letter.error,
+        str(dead_letter.error),
     )
 
 

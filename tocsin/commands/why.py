@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from models.reports import alert_trace, dead_letters
+from models.reports import alert_trace
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
@@ -48,11 +48,7 @@ def format_lines(trace: JsonDict) -> Iterator[str]:
     if trace["replayed_at"]:
         yield f"replayed {_format_time(trace['replayed_at'])} UTC"
     if trace["error"]:
-        yield (
-            trace["error"]
-            if trace["error"].startswith(dead_letters.DROPPED)
-            else f"dead letter: {trace['error']}"
-        )
+        yield (trace["error"] if trace["status"] != "failed" else f"dead letter: {trace['error']}")
     for alert in trace["alerts"]:
         yield ""
         yield from _format_alert(alert)

@@ -11,6 +11,7 @@ from marshmallow import validate
 
 from models.domain.effects import ChangeSet, Effect, IncidentState
 from models.domain.facts import IncidentContext
+from models.domain.reasons import describe
 from models.load.lane import LockedIncidents, list_slas, lock_incident, lock_with_children
 from models.load.oncall_config import load_slas
 from models.store.base import store
@@ -63,13 +64,13 @@ def reassign(incident: str) -> Incident:
     values = serialization.read_as(REASSIGN)
     _require_one(values, "assigned_to", "escalation_policy")
     requested = resolve_references(values, row.team)
-    reason = requested.get("reason", "")
+    note = describe(requested.get("reason", ""))
     with store().write_transaction():
         context = lock_round_robin(_lock(row, get_policy_ids(requested)), requested.get("escalation_policy"))
         if requested.get("assigned_to"):
-            effects = incidents.assign(context, load_assignee(requested)["assigned_to"], reason)
+            effects = incidents.assign(context, load_assignee(requested)["assigned_to"], note)
         else:
-            effects = incidents.change_policy(context, requested["escalation_policy"], reason)
+            effects = incidents.change_policy(context, requested["escalation_policy"], note)
         channels = _write(row, effects)
     queue.enqueue_deliveries(channels)
     return _reload(row)

@@ -11,6 +11,7 @@ from typing import Any
 from models.domain.effects import Author, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, ServiceFacts
+from models.domain.reasons import make_reason
 from models.load.lane import load_service_config, lock_incident
 from models.load.notifications import load_notifications
 from models.load.oncall_config import load_people, lock_next_target
@@ -147,7 +148,7 @@ def _open(
     incident, advanced = build_incident(new, service, config, config.next_targets, at)
     context = IncidentContext(incident, service, config, author, at)
     templates = [service.task_template]
-    yield from incidents.open_incident(context, f"created by {author.name}", templates=templates)
+    yield from incidents.open_incident(context, make_reason("created", by=author.name), templates=templates)
     if new.status is IncidentStatus.TRIGGERED:
         yield from incidents.start_for_assignee(context, new.assignee)
     else:
@@ -185,19 +186,19 @@ def _change_details(context: IncidentContext, requested: dict[str, Any]) -> Effe
     new = {name: value for name, value in details.items() if value != getattr(state, name)}
     if not new:
         return ()
-    reason = f"{', '.join(new)} changed by {author.name}"
+    why = make_reason("edited", fields=tuple(new), by=author.name)
     context = context.with_incident(
         state.with_changes(**{name: new[name] for name in new if name not in _TIMER_FIELDS})
     )
     effects: Effects = (
         SaveIncident(context.incident),
-        RecordLog(state.unique_id, context.now, "edited", reason, author),
+        RecordLog(state.unique_id, context.now, "edited", why, author),
     )
     if "urgency" in new and state.row is not None:
         effects += incidents.change_urgency(context, new["urgency"], load_notifications(state.row))
     if "sla" in new:
         context = context.with_incident(incidents.get_saved(context.incident, effects))
-        effects += incidents.change_sla(context, new["sla"], reason)
+        effects += incidents.change_sla(context, new["sla"], why)
     return effects
 
 
@@ -228,4 +229,4 @@ def _change_status(context: IncidentContext, requested: dict[str, Any]) -> Effec
     if not requested.get("status"):
         return ()
     to = IncidentStatus(requested["status"])
-    return incidents.change_status(context, to, f"requested by {context.author.name}")
+    return incidents.change_status(context, to, make_reason("requested", by=context.author.name))

@@ -4,6 +4,7 @@ import peewee
 from flask import Response
 from marshmallow import fields
 
+from models.domain.reasons import make_reason
 from models.store.ids import new_short_id
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
@@ -12,7 +13,7 @@ from web.http.auth import now, viewer
 from web.http.fields import Moment, Number, RawData, Schema, Text, Username
 from web.http.permissions import MANAGER
 from web.incidents.schemas import Summary
-from web.incidents.sub_resource import IncidentResource, log_change
+from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
 
 # Author of a note that a rule wrote.
 RULE_AUTHOR = "Alert rule"
@@ -77,18 +78,18 @@ class IncidentNotes(IncidentResource[IncidentNote]):
         made = IncidentNote.create(
             unique_id=new_short_id(), incident=parent, user=viewer().user, creation_date=now(), **values
         )
-        log_change(parent, "noted", "note written")
+        log_change(parent, "noted", make_reason("note_written", by=get_author_name()))
         return made
 
     def change(self, row: IncidentNote, values: dict[str, object]) -> None:
         _require_author(row)
         super().change(row, values)
-        log_change(row.incident, "noted", "note changed")
+        log_change(row.incident, "noted", make_reason("note_changed", by=get_author_name()))
 
     def remove(self, row: IncidentNote) -> None:
         _require_author(row)
         super().remove(row)
-        log_change(row.incident, "noted", "note deleted")
+        log_change(row.incident, "noted", make_reason("note_deleted", by=get_author_name()))
 
 
 def _require_author(row: IncidentNote) -> None:

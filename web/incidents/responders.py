@@ -7,6 +7,7 @@ from marshmallow import fields
 
 from models.domain.effects import ChangeSet
 from models.domain.enums import ResponseStatus
+from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.ids import new_short_id
@@ -21,7 +22,7 @@ from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username
 from web.incidents.schemas import Summary
-from web.incidents.sub_resource import IncidentResource, build_viewer_author, log_change
+from web.incidents.sub_resource import IncidentResource, build_viewer_author, get_author_name, log_change
 from web.services.services import get_usable_policy
 from web.teams.teams import get_account_member
 from workers import queue
@@ -44,11 +45,13 @@ class ResponderSchema(Schema):
     creation_date = Moment(dump_only=True)
 
 
-STATUS_TEXTS = {
-    ResponseStatus.ACCEPTED: "accepted",
-    ResponseStatus.DECLINED: "declined",
-    ResponseStatus.PENDING: "has not answered yet",
-}
+def _describe_response(status: ResponseStatus, responder: str, by: str) -> Reason:
+    match status:
+        case ResponseStatus.ACCEPTED:
+            return make_reason("responder_accepted", responder=responder, by=by)
+        case ResponseStatus.DECLINED:
+            return make_reason("responder_declined", responder=responder, by=by)
+    return make_reason("responder_pending", responder=responder, by=by)
 
 
 class Responders(IncidentResource[IncidentResponder]):
@@ -127,17 +130,19 @@ class Responders(IncidentResource[IncidentResponder]):
         if status == row.response_status:
             return
         super().change(row, values)
-        self._cancel_pending(row, f"{_get_name(row)} {STATUS_TEXTS[status]}")
+        self._cancel_pending(row, _describe_response(status, _get_name(row), get_author_name()))
 
     def remove(self, row: IncidentResponder) -> None:
         self._lock_row(row)
         super().remove(row)
-        self._cancel_pending(row, f"{_get_name(row)} is no longer asked to help")
+        self._cancel_pending(
+            row, make_reason("responder_removed", responder=_get_name(row), by=get_author_name())
+        )
 
-    def _cancel_pending(self, row: IncidentResponder, reason: str) -> None:
+    def _cancel_pending(self, row: IncidentResponder, why: Reason) -> None:
         """Cancel the pending notifications to a responder and record the reason in the timeline."""
-        cancel_by_key(row.incident_id, build_key_prefix(row.incident.unique_id, row.unique_id), now(), reason)
-        log_change(row.incident, "called", reason)
+        cancel_by_key(row.incident_id, build_key_prefix(row.incident.unique_id, row.unique_id), now(), why)
+        log_change(row.incident, "called", why)
 
 
 def _get_name(row: IncidentResponder) -> str:

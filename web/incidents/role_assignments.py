@@ -7,6 +7,7 @@ from marshmallow import fields
 
 from models.domain import facts
 from models.domain.effects import ChangeSet
+from models.domain.reasons import make_reason
 from models.store.ids import new_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment
@@ -15,7 +16,7 @@ from models.write.apply import apply
 from pipeline import incidents
 from web.http.auth import now, viewer
 from web.http.fields import Moment, Reference, Schema, Text, Username
-from web.incidents.sub_resource import IncidentResource, build_viewer_author, log_change
+from web.incidents.sub_resource import IncidentResource, build_viewer_author, get_author_name, log_change
 from web.services.services import get_team_row
 from web.teams.teams import get_account_member
 
@@ -75,7 +76,16 @@ class Assignments(IncidentResource[IncidentAssignment]):
 
     def remove(self, row: IncidentAssignment) -> None:
         super().remove(row)
-        log_change(row.incident, "role_taken", f"{row.role.title} is no longer {get_display_name(row.user)}")
+        log_change(
+            row.incident,
+            "role_taken",
+            make_reason(
+                "role_ended",
+                role=row.role.title,
+                person=get_display_name(row.user),
+                by=get_author_name(),
+            ),
+        )
 
 
 ASSIGNMENTS = Assignments()

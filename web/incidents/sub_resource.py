@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 
 from models.domain.effects import Author, ChangeSet, RecordLog
 from models.domain.enums import AuthorKind
+from models.domain.reasons import Reason
 from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
@@ -33,8 +34,12 @@ def build_viewer_author() -> Author:
     return Author(AuthorKind.USER, get_display_name(user), user=user.id)
 
 
-def log_change(incident: Incident, what: str, reason: str) -> None:
+def log_change(incident: Incident, what: str, why: Reason) -> None:
     """Record a change by the viewer in the incident timeline, in the transaction of the caller."""
-    author = build_viewer_author()
-    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {author.name}", author)
+    log = RecordLog(incident.unique_id, now(), what, why, build_viewer_author())
     apply(ChangeSet(effects=[log]), {incident.unique_id: incident.id})
+
+
+def get_author_name() -> str:
+    """Return the name of the viewer, for reasons."""
+    return build_viewer_author().name

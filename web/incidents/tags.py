@@ -4,6 +4,7 @@ from typing import Any
 
 import peewee
 
+from models.domain.reasons import make_reason
 from models.store.ids import new_uuid
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.teams import Tag
@@ -13,7 +14,7 @@ from web.http.errors import NotFound, reject
 from web.http.fields import Reference, Text
 from web.http.resource import lock_row
 from web.incidents.schemas import IncidentTagSchema
-from web.incidents.sub_resource import IncidentResource, log_change
+from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
 from web.services.services import get_team_row
 
 
@@ -63,7 +64,7 @@ class IncidentTags(IncidentResource[IncidentTag]):
         made = next(iter(query.returning(IncidentTag).execute()), None)
         if made is None:
             reject("team_tag", "The incident already has this tag.")
-        log_change(parent, "tagged", f"tag {tag.name} added")
+        log_change(parent, "tagged", make_reason("tag_added", tag=tag.name, by=get_author_name()))
         return made
 
     def change(self, row: IncidentTag, values: dict[str, Any]) -> None:
@@ -75,11 +76,19 @@ class IncidentTags(IncidentResource[IncidentTag]):
         if self.select_rows(row.incident).where(IncidentTag.team_tag == tag).exists():
             reject("team_tag", "The incident already has this tag.")
         super().change(row, values)
-        log_change(row.incident, "tagged", f"tag {row.team_tag.name} replaced by {tag.name}")
+        log_change(
+            row.incident,
+            "tagged",
+            make_reason("tag_replaced", before=row.team_tag.name, tag=tag.name, by=get_author_name()),
+        )
 
     def remove(self, row: IncidentTag) -> None:
         super().remove(row)
-        log_change(row.incident, "tagged", f"tag {row.team_tag.name} removed")
+        log_change(
+            row.incident,
+            "tagged",
+            make_reason("tag_removed", tag=row.team_tag.name, by=get_author_name()),
+        )
 
 
 INCIDENT_TAGS = IncidentTags()

@@ -5,6 +5,7 @@ from typing import Any
 import peewee
 
 from models.domain.enums import TaskStatus
+from models.domain.reasons import make_reason
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentTask
 from models.tables.teams import IncidentRole
@@ -12,7 +13,7 @@ from web.http.auth import viewer
 from web.http.fields import Choice, Moment, OptionalMoment, Reference, Schema, Text, Username
 from web.http.resource import LimitedResource
 from web.incidents.schemas import Summary, Title
-from web.incidents.sub_resource import IncidentResource, log_change
+from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
 from web.services.services import get_team_row
 from web.teams.teams import get_account_member
 
@@ -59,24 +60,31 @@ class IncidentTasks(IncidentResource[IncidentTask], LimitedResource[IncidentTask
 
     def insert(self, parent: Incident, values: dict[str, object]) -> IncidentTask:
         made = super().insert(parent, values)
-        log_change(parent, "task_added", f"task {made.title} added")
+        log_change(parent, "task_added", make_reason("task_added", task=made.title, by=get_author_name()))
         return made
 
     def change(self, row: IncidentTask, values: dict[str, Any]) -> None:
         super().change(row, values)
         if values:
-            log_change(row.incident, "task_changed", f"task {row.title}: {_describe(values)}")
+            log_change(
+                row.incident,
+                "task_changed",
+                make_reason("task_changed", task=row.title, changes=_describe(values), by=get_author_name()),
+            )
 
     def remove(self, row: IncidentTask) -> None:
         super().remove(row)
-        log_change(row.incident, "task_removed", f"task {row.title} removed")
+        log_change(
+            row.incident,
+            "task_removed",
+            make_reason("task_removed", task=row.title, by=get_author_name()),
+        )
 
 
-def _describe(new: dict[str, Any]) -> str:
+def _describe(new: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the changed fields, and the new status."""
     status = f"status {TaskStatus(new['status']).name.lower().replace('_', ' ')}" if "status" in new else ""
-    words = [status if name == "status" else name for name in sorted(new)]
-    return f"{', '.join(words)} set"
+    return tuple(status if name == "status" else name for name in sorted(new))
 
 
 INCIDENT_TASKS = IncidentTasks()

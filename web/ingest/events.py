@@ -241,7 +241,8 @@ def _build_status(receipt: Receipt, services: peewee.ModelSelect | None) -> dict
         "is_incident_created": bool(event and event.incident_created),
     }
     if answer["status"] == alert_trace.STATE_NAMES[WorkState.DEAD_LETTER]:
-        answer["error"] = receipt.error or (event and event.error) or "Tocsin could not process this alert."
+        error = receipt.error or (event and event.error)
+        answer["error"] = str(error) if error else "Tocsin could not process this alert."
     return answer
 
 

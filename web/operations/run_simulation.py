@@ -15,6 +15,7 @@ from models.domain.channels import get_channel_name
 from models.domain.effects import EventState, IncidentState, NotificationState
 from models.domain.enums import AlertType, Collation, IntegrationType
 from models.domain.facts import LaneFacts, OnCallConfig
+from models.domain.reasons import Reason, make_reason
 from models.load import timers
 from models.load.incidents import (
     count_firing,
@@ -27,6 +28,7 @@ from models.load.incidents import (
 from models.load.lane import ConfigKeys, load_incident_config, load_lane
 from models.load.oncall_config import load_next_targets
 from models.load.simulation import load_contact_names, load_pending_notifications, load_users
+from models.reports.alert_trace import show_rule
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.services import Integration, Service
@@ -96,11 +98,13 @@ def run_simulation(
         return _build_refusal(request, why) if why else _run(request, is_enough)
 
 
-def get_refusal(integration: Integration) -> str | None:
+def get_refusal(integration: Integration) -> Reason | None:
     """Return why an integration accepts no alerts (contract 4.1, row 17), or None if it does."""
     if integration.integration_type != IntegrationType.ALERT:
-        return "not accepted: the integration is outbound"
-    return None if integration.is_enabled else "not accepted: the integration is disabled"
+        return make_reason("integration_outbound", integration=integration.name)
+    return (
+        None if integration.is_enabled else make_reason("integration_disabled", integration=integration.name)
+    )
 
 
 def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> dict[str, object]:
@@ -178,7 +182,7 @@ def _extend_config(config: OnCallConfig, incidents: Sequence[IncidentState], at:
     )
 
 
-def _build_refusal(request: SimulationRequest, why: str) -> dict[str, object]:
+def _build_refusal(request: SimulationRequest, why: Reason) -> dict[str, object]:
     refusal = SimulatedEvent(request.at, SimulatedKind.PIPELINE, "accept", why, None)
     return _to_json(request, SimulationResult((refusal,)))
 
@@ -243,8 +247,8 @@ def _alert_to_json(event: EventState, places: dict[str, int]) -> dict[str, objec
         "alert_type": AlertType(event.alert_type).name.lower(),
         "entity_id": event.entity_id,
         "suppressed": event.suppressed,
-        "stages": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
-        "rules": list(event.rules),
+        "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in event.reasons],
+        "rules": [show_rule(record) for record in event.rules],
         "incident": places.get(event.incident or ""),
         "incident_created": event.incident_created,
     }
@@ -260,7 +264,7 @@ def _event_to_json(
         "after": (event.at - at).total_seconds(),
         "kind": event.kind.value,
         "what": event.what,
-        "reason": event.why,
+        "reason": str(event.why),
         "incident": places.get(event.incident or ""),
         "person": get_display_name(user) if user else None,
         "username": user.username if user else None,

@@ -13,6 +13,7 @@ from flask import Response, current_app, make_response, redirect, request
 
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
+from models.domain.reasons import make_reason
 from models.lifecycle import signed_links
 from models.load.lane import lock_incident
 from models.store.base import store
@@ -100,8 +101,11 @@ def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[Incident
         context = lock_incident(opened.incident.id, author, now())
         if context is None or context.incident.status not in allowed:
             return
-        reason = f"{to.name.capitalize()} by {name} with the link in a message."
-        effects = incidents.change_status(context, to, reason)
+        if to is IncidentStatus.ACKNOWLEDGED:
+            why = make_reason("acknowledged_by_link", by=name)
+        else:
+            why = make_reason("resolved_by_link", by=name)
+        effects = incidents.change_status(context, to, why)
         written = apply(ChangeSet(effects=list(effects)))
     queue.enqueue_deliveries(written.channels)
 
@@ -147,4 +151,4 @@ def _list_log(incident: Incident) -> "peewee.ModelSelect[IncidentLog]":
 
 
 def _build_entry(opened: OpenedLink, row: IncidentLog) -> dict[str, str]:
-    return {"at": opened.moment(row.at), "what": row.what, "reason": row.reason}
+    return {"at": opened.moment(row.at), "what": row.what, "reason": str(row.reason)}

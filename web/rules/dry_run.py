@@ -239,7 +239,7 @@ def _show(verdict: Verdict) -> dict[str, object]:
     read = list(verdict.read.items())[:MAX_VALUES]
     return {
         "matches": verdict.matches,
-        "note": verdict.note,
+        "note": None if verdict.note is None else str(verdict.note),
         "read": {name: format_value(name, value) for name, value in read},
     }
 
@@ -254,7 +254,7 @@ def _apply_actions(
             "action_type": action["action_type"],
             "before": done.get("from"),
             "to": done.get("to"),
-            "note": done.get("note"),
+            "note": str(done["note"]) if "note" in done else None,
         }
         for action, done in zip(rule.actions, record["actions"], strict=True)
     ]

@@ -9,7 +9,7 @@ import peewee
 
 from models.domain.enums import AlertType, WorkState
 from models.store.prepared import Prepared, bind, in_bound
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.routers import GlobalRouter
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.router import RouterLane
@@ -211,7 +211,7 @@ def _build_work(row: Event) -> PendingWork:
         options=parse_options(row.alert.get("options")),
         released_at=_parse_released_at(row),
     )
-    reasons = tuple((stage, reason) for stage, reason in row.reasons)
+    reasons = tuple(list_reasons(row))
     return PendingWork(
         row.trace_id,
         row.receipt_id,

@@ -13,6 +13,7 @@ import structlog
 
 from models.domain.effects import ChangeSet, EventState
 from models.domain.enums import WorkState
+from models.domain.reasons import Reason
 from models.load.lane import lock_router, lock_service
 from models.store.base import STORE_ERRORS, store
 from models.tables.events import Receipt
@@ -161,7 +162,7 @@ def _route_one(incoming: RouterLane) -> list[EventState]:
     return events
 
 
-def _report(incoming: RouterLane, description: str) -> frozenset[int]:
+def _report(incoming: RouterLane, description: Reason) -> frozenset[int]:
     """Report a dead letter on the service of the first integration in the router's rules.
 
     A router has no responders of its own. Return the channels with messages to send.

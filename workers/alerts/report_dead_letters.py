@@ -13,6 +13,7 @@ import structlog
 
 from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
+from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_service
 from models.store.base import STORE_ERRORS, db, store
 from models.tables.events import Event, Receipt
@@ -26,9 +27,9 @@ from workers.delivery import deliver
 log = structlog.get_logger()
 
 
-def describe_error(error: Exception, stage: str) -> str:
+def describe_error(error: Exception, stage: str) -> Reason:
     """Return the class of an error and the stage. The error's text may quote what users wrote."""
-    return f"{type(error).__name__} at {stage}"
+    return make_reason("alert_failed", error=type(error).__name__, stage=stage)
 
 
 def report_dead_letter(
@@ -37,14 +38,14 @@ def report_dead_letter(
     trace_id: str,
     receipt: int,
     at: datetime,
-    error: str,
+    error: Reason,
     now: datetime | None = None,
 ) -> frozenset[int]:
     """Open an incident about a dead letter on a locked service, unless there is an open one.
 
     Return the channels with messages to send.
     """
-    log.error("alert became a dead letter", trace_id=trace_id, error=error)
+    log.error("alert became a dead letter", trace_id=trace_id, error=str(error))
     alert = dead_letter_incident.build_alert(trace_id, receipt, integration, at)
     keys = {(integration, alert.entity_id)}
     return _open_incident(
@@ -139,7 +140,9 @@ def collect_dead_letters() -> None:
 
 
 def _mark_dead_letters(owner_lost: LostOwner, pending: peewee.Expression) -> int:
-    query = owner_lost.table.update(state=WorkState.DEAD_LETTER, error=f"its {owner_lost.owner} was deleted")
+    query = owner_lost.table.update(
+        state=WorkState.DEAD_LETTER, error=make_reason("owner_deleted", owner=owner_lost.owner)
+    )
     return int(query.where(pending).execute())
 
 

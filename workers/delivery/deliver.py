@@ -15,6 +15,7 @@ import dramatiq
 import structlog
 
 from models.domain.channels import CHANNELS, get_channel_name
+from models.domain.reasons import Reason, make_reason
 from models.store.base import STORE_ERRORS, store
 from models.tables.notifications import Message
 from runtime import metrics
@@ -41,6 +42,7 @@ log = structlog.get_logger()
 class ChannelRuntime:
     """A channel of this process, with the gate of its relay."""
 
+    name: str
     channel: Channel
     public_url: str
     gate: RelayGate = field(default_factory=RelayGate)
@@ -56,7 +58,9 @@ _in_flight: dict[int, int] = {}
 def configure(settings: Settings) -> None:
     """Create the channels with these settings; once, when a process starts."""
     for contact_type, spec in CHANNELS.items():
-        _runtimes[contact_type] = ChannelRuntime(create_channel(spec.name, settings), settings.public_url)
+        _runtimes[contact_type] = ChannelRuntime(
+            spec.name, create_channel(spec.name, settings), settings.public_url
+        )
 
 
 def create_channel(name: str, settings: Settings) -> Channel:
@@ -187,35 +191,46 @@ def _deliver(
     except Exception as error:
         outcome, detail = _classify_error(runtime, error)
     milliseconds = round((time.monotonic() - began) * 1000)
-    log.info("delivery", message=claimed.row, outcome=outcome.value, detail=detail, milliseconds=milliseconds)
+    log.info(
+        "delivery",
+        channel=runtime.name,
+        message=claimed.row,
+        outcome=outcome.value,
+        detail=str(detail),
+        milliseconds=milliseconds,
+    )
     return DeliveryAttempt(claimed, at, outcome, detail, milliseconds, rendered.included, rendered.cancelled)
 
 
 def _send(
     runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage
-) -> tuple[DeliveryOutcome, str]:
+) -> tuple[DeliveryOutcome, Reason]:
     if rendered.message is None:
-        return DeliveryOutcome.CANCELLED, "no notification is left to send"
+        return DeliveryOutcome.CANCELLED, make_reason("nothing_to_send")
     if missing_setting := runtime.channel.find_missing_setting():
-        return DeliveryOutcome.NOT_CONFIGURED, f"not sent: {missing_setting}"
+        return DeliveryOutcome.NOT_CONFIGURED, make_reason("not_configured", problem=missing_setting)
     if not rendered.message.to:
-        return DeliveryOutcome.REFUSED, "the contact was deleted"
+        return DeliveryOutcome.REFUSED, make_reason("contact_deleted")
     detail = conn.send(rendered.message)
     runtime.gate.record_success()
     return DeliveryOutcome.SENT, detail
 
 
-def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[DeliveryOutcome, str]:
+def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[DeliveryOutcome, Reason]:
     match error:
         case Refused():
             runtime.gate.record_success()
-            return DeliveryOutcome.REFUSED, str(error)
+            return DeliveryOutcome.REFUSED, error.reason
         case TemporaryError():
             runtime.gate.record_success()
-            return DeliveryOutcome.TEMPORARY, str(error)
+            return DeliveryOutcome.TEMPORARY, error.reason
         case RelayError():
             if runtime.gate.record_failure():
-                log.warning("a relay cannot be used; one thread tries it again", detail=str(error))
-            return DeliveryOutcome.RELAY_DOWN, str(error)
-    log.exception("message could not be rendered or sent")
-    return DeliveryOutcome.TEMPORARY, f"internal error of Tocsin: {type(error).__name__}"
+                log.warning(
+                    "a relay cannot be used; one thread tries it again",
+                    channel=runtime.name,
+                    detail=str(error),
+                )
+            return DeliveryOutcome.RELAY_DOWN, error.reason
+    log.exception("message could not be rendered or sent", channel=runtime.name)
+    return DeliveryOutcome.TEMPORARY, make_reason("internal_error", error=type(error).__name__)

@@ -9,6 +9,7 @@ import peewee
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import NotificationStatus
+from models.domain.reasons import Reason, make_reason
 from models.store.ids import hash_message_id
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
@@ -35,8 +36,11 @@ def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool
         contact is None or not refused or contact.value.lower() == user.email.lower()
     ):
         return False
-    name = contact.name if contact is not None else "a deleted contact"
-    cause = f"the message to {name} was refused" if refused else f"no message could be sent to {name}"
+    name = contact.name if contact is not None else make_reason("deleted_contact")
+    if refused:
+        cause = make_reason("refused_elsewhere", contact=name)
+    else:
+        cause = make_reason("failed_elsewhere", contact=name)
     pending = list(
         Notification.select().where(
             Notification.message == message.id, Notification.state == NotificationStatus.PENDING
@@ -90,7 +94,7 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
 
 
 def _create_notifications(
-    failed: Message, missing: dict[str, Notification], cause: str, now: datetime
+    failed: Message, missing: dict[str, Notification], cause: Reason, now: datetime
 ) -> None:
     keys = {base_key: f"{base_key}{USER_EMAIL_SUFFIX}" for base_key in missing}
     message = Message.create(
@@ -107,7 +111,7 @@ def _create_notifications(
             incident=notification.incident_id,
             user=notification.user_id,
             kind=notification.kind,
-            reason=f"{notification.reason}; {cause}, so the user's own e-mail address",
+            reason=notification.reason.add(cause),
             not_before=now,
             message=message,
         )

@@ -8,6 +8,7 @@ from enum import Enum
 import peewee
 
 from models.domain.enums import AttemptOutcome, MessageStatus, NotificationStatus
+from models.domain.reasons import Reason, make_reason
 from models.store import bulk
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
@@ -51,7 +52,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAttempt:
-    """A delivery attempt with its outcome, in words in `detail`.
+    """A delivery attempt with its outcome; `detail` describes it.
 
     `included` are the notifications in the message, `cancelled` the reasons by cancelled notification.
     """
@@ -59,10 +60,10 @@ class DeliveryAttempt:
     message: Claimed
     at: datetime
     outcome: DeliveryOutcome
-    detail: str
+    detail: Reason
     milliseconds: int = 0
     included: tuple[int, ...] = ()
-    cancelled: Mapping[int, str] = field(default_factory=dict)
+    cancelled: Mapping[int, Reason] = field(default_factory=dict)
 
 
 # Number of notifications by their new status.
@@ -168,8 +169,8 @@ def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
     attempts = attempt.message.attempts + 1
     next_at = get_next_attempt(attempts, attempt.message.first_attempt_at or attempt.at, attempt.at)
     if next_at is None:
-        return _record_failed(attempt, f"given up after {attempts} attempts: {attempt.detail}")
-    _update_message(attempt, next_attempt_at=next_at, outcome=f"not sent yet: {attempt.detail}")
+        return _record_failed(attempt, make_reason("given_up", attempts=attempts).add(attempt.detail))
+    _update_message(attempt, next_attempt_at=next_at, outcome=make_reason("not_sent_yet").add(attempt.detail))
     return {}
 
 
@@ -177,13 +178,13 @@ def _record_given_up(attempt: DeliveryAttempt) -> NotificationCounts:
     return _record_failed(attempt, attempt.detail)
 
 
-def _record_failed(attempt: DeliveryAttempt, reason: str) -> NotificationCounts:
+def _record_failed(attempt: DeliveryAttempt, why: Reason) -> NotificationCounts:
     refused = attempt.outcome is DeliveryOutcome.REFUSED
     if notify_user_email(attempt.message.row, attempt.at, refused=refused):
-        reason = f"{reason}; the user's own e-mail address is notified instead"
-    _finish_message(attempt, MessageStatus.FAILED, reason)
+        why = why.add(make_reason("user_email_instead"))
+    _finish_message(attempt, MessageStatus.FAILED, why)
     count = _finish_notifications(
-        Notification.message == attempt.message.row, NotificationStatus.FAILED, reason, attempt.at
+        Notification.message == attempt.message.row, NotificationStatus.FAILED, why, attempt.at
     )
     return {NotificationStatus.FAILED: count}
 
@@ -203,7 +204,7 @@ _RECORDERS = {
 }
 
 
-def _finish_message(attempt: DeliveryAttempt, state: MessageStatus, outcome: str) -> None:
+def _finish_message(attempt: DeliveryAttempt, state: MessageStatus, outcome: Reason) -> None:
     _update_message(attempt, state=state, outcome=outcome, done_at=attempt.at)
 
 
@@ -220,7 +221,7 @@ def _update_message(attempt: DeliveryAttempt, **columns: object) -> None:
 
 
 def _finish_notifications(
-    condition: peewee.Expression, state: NotificationStatus, outcome: str, at: datetime
+    condition: peewee.Expression, state: NotificationStatus, outcome: Reason, at: datetime
 ) -> int:
     query = Notification.update(state=state, outcome=outcome, done_at=at)
     count: int = query.where(condition, Notification.state == NotificationStatus.PENDING).execute()

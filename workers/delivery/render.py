@@ -20,6 +20,7 @@ from models.domain.enums import (
     NotificationStatus,
     Urgency,
 )
+from models.domain.reasons import Reason, make_reason
 from models.lifecycle import signed_links
 from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
@@ -53,7 +54,7 @@ class RenderedMessage:
 
     message: OutgoingMessage | None
     included: tuple[int, ...] = ()
-    cancelled: Mapping[int, str] = field(default_factory=dict)
+    cancelled: Mapping[int, Reason] = field(default_factory=dict)
 
 
 class _Recipient(NamedTuple):
@@ -106,7 +107,7 @@ class _PendingNotification(NamedTuple):
 
     notification: int
     kind: str
-    reason: str
+    reason: Reason
     user: int
     incident: int
     number: int
@@ -194,9 +195,9 @@ def _render(recipient: _Recipient, content: MessageContent, now: datetime) -> Re
     return RenderedMessage(OutgoingMessage(recipient.message_id, recipient.address, content, now))
 
 
-def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient) -> str | None:
+def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient) -> Reason | None:
     if recipient.removed_at is not None:
-        return "the person is no longer a member of the account"
+        return make_reason("person_removed")
     return get_cancel_reason(NotificationKind(notification.kind), IncidentStatus(notification.status))
 
 
@@ -218,7 +219,7 @@ def _summarize_incidents(
             urgency=Urgency(notification.urgency),
             level=AlertType(level) if level is not None else None,
             since=notification.since,
-            reason=notification.reason,
+            reason=str(notification.reason),
             link=f"{public_url}/i/{token}",
             summary=notification.summary,
             status=IncidentStatus(notification.status),

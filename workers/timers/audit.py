@@ -13,6 +13,7 @@ import structlog
 
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.reasons import make_reason
 from models.load.incidents import list_open_incidents, list_resolved_with_timers
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.incidents import Incident
@@ -21,7 +22,7 @@ from workers.timers.reconcile import Cause, Difference, PageLoader, count_timers
 
 log = structlog.get_logger()
 
-CAUSE = Cause(Author(AuthorKind.TIMER, "audit"), "timers_repaired", "timers reconciled by the audit")
+CAUSE = Cause(Author(AuthorKind.TIMER, "audit"), "timers_repaired", make_reason("timers_repaired"))
 
 
 def audit(now: datetime | None = None) -> int:
@@ -60,7 +61,7 @@ def _list_page_loaders() -> Iterator[tuple[int | None, PageLoader]]:
 
 def _report(repaired: Sequence[Difference]) -> Counter[str]:
     counts = count_timers(repaired)
-    timers = {difference.incident.row: difference.description for difference in repaired if difference.timers}
+    timers = {each.incident.row: each.timers for each in repaired if each.timers}
     if timers:
         log.warning("timers repaired", **counts, incidents=timers)
     for what, count in counts.items():

@@ -16,7 +16,8 @@ import dramatiq
 import structlog
 
 from models.domain.effects import ChangeSet, Effect, IncidentState, ReconcileTimers, SaveIncident, TimerState
-from models.domain.facts import IncidentContext
+from models.domain.facts import IncidentContext, TimerDecision
+from models.domain.reasons import make_reason
 from models.load.lane import LockedIncidents, lock_with_children
 from models.store import bulk
 from models.store.base import STORE_ERRORS, Busy, store
@@ -287,14 +288,14 @@ class TimerDecisions:
     """
 
     incidents: dict[int, IncidentState]
-    timers: list[tuple[DueTimer, str]] = field(default_factory=list)
+    timers: list[tuple[DueTimer, TimerDecision]] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     # For each incident (unique_id) whose timers a decision reconciled: its due times, by timer key.
     next_due: dict[str, dict[str, datetime]] = field(default_factory=dict)
 
-    def add(self, timer: DueTimer, outcome: str, effects: Iterable[Effect]) -> None:
-        self.timers.append((timer, outcome))
-        for effect in effects:
+    def add(self, timer: DueTimer, decision: TimerDecision) -> None:
+        self.timers.append((timer, decision))
+        for effect in decision.effects:
             self.effects.append(effect)
             if isinstance(effect, SaveIncident) and effect.incident.row is not None:
                 self.incidents[effect.incident.row] = effect.incident
@@ -341,7 +342,7 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
             now,
             tuple(child for child in merged if child.parent == timer.incident_row),
         )
-        decisions.add(timer, *decide_timer(context, timer.kind, timer.key))
+        decisions.add(timer, decide_timer(context, timer.kind, timer.key))
     return decisions
 
 
@@ -353,8 +354,13 @@ def _mark_done(decisions: TimerDecisions, now: datetime) -> None:
     bulk.update(
         Timer,
         [
-            {"id": timer.row, "done_at": now, "outcome": f"{outcome} ({_get_late_ms(timer, now)} ms late)"}
-            for timer, outcome in decisions.timers
+            {
+                "id": timer.row,
+                "done_at": now,
+                "outcome": decision.outcome.add(make_reason("late", ms=_get_late_ms(timer, now))),
+                "fired": decision.fired,
+            }
+            for timer, decision in decisions.timers
             if not _is_later(timer, decisions, now)
         ],
     )
@@ -373,6 +379,6 @@ def _report(decisions: TimerDecisions, now: datetime) -> None:
     """Count and log the fired timers after the commit, with one log line for all of them."""
     for timer, _ in decisions.timers:
         metrics.count_timer(timer.kind, (now - timer.due_at).total_seconds())
-    outcomes = Counter(f"{timer.kind}: {outcome}" for timer, outcome in decisions.timers)
+    outcomes = Counter(f"{timer.kind}: {decision.outcome.code}" for timer, decision in decisions.timers)
     late_ms = max(_get_late_ms(timer, now) for timer, _ in decisions.timers)
     log.info("timers fired", count=len(decisions.timers), outcomes=dict(outcomes), late_ms=late_ms)

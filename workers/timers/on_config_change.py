@@ -13,6 +13,7 @@ import structlog
 
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
+from models.domain.reasons import make_reason
 from models.load.incidents import list_open_incidents_with
 from workers.broker import broker
 from workers.lane_turns import turns
@@ -23,9 +24,9 @@ log = structlog.get_logger()
 # The reason in the timeline, by the column of incidents that refers to the changed row. If the row was
 # deleted, incidents no longer refer to it and are found by their service.
 REASONS = {
-    "escalation_policy": "the escalation policy changed",
-    "service": "the service changed, or its policy or SLA was deleted",
-    "sla": "the SLA changed",
+    "escalation_policy": make_reason("policy_edited"),
+    "service": make_reason("service_edited"),
+    "sla": make_reason("sla_edited"),
 }
 
 
@@ -38,13 +39,11 @@ def reconcile_timers(column: str, row: int) -> None:
 
 def reconcile_after_change(column: str, row: int, now: datetime | None = None) -> int:
     """Reconcile the timers of all open incidents with this row in this column. Return how many changed."""
-    reason = REASONS[column]
-    cause = Cause(
-        Author(AuthorKind.TIMER, "configuration"), "timers_reconciled", f"timers reconciled: {reason}"
-    )
+    why = REASONS[column]
+    cause = Cause(Author(AuthorKind.TIMER, "configuration"), "timers_reconciled", why)
     changed = 0
     for page in load_pages(partial(list_open_incidents_with, column, row)):
         changed += count_timers(reconcile(page, cause, now)).total()
     if changed:
-        log.info("timers reconciled", reason=reason, row=row, timers=changed)
+        log.info("timers reconciled", reason=why.code, row=row, timers=changed)
     return changed

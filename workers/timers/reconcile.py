@@ -23,6 +23,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import TimerKind
 from models.domain.facts import OnCallConfig, ServiceFacts
+from models.domain.reasons import Reason, make_reason
 from models.load.lane import load_services, lock_with_children
 from models.load.timers import find_fired, load_pending_timers
 from models.store.base import Busy, store
@@ -46,7 +47,7 @@ class Cause:
 
     author: Author
     code: str
-    reason: str
+    reason: Reason
 
 
 # Loads the next incidents after a row number, up to a limit.
@@ -81,8 +82,13 @@ class Difference:
         return {what: keys for what, keys in found.items() if keys}
 
     @property
-    def description(self) -> str:
-        return "; ".join(f"{what}: {', '.join(keys)}" for what, keys in self.timers.items())
+    def reasons(self) -> tuple[Reason, ...]:
+        """The timers that differ, for the incident timeline."""
+        return (
+            *([make_reason("timers_missing", keys=self.missing)] if self.missing else ()),
+            *([make_reason("timers_extra", keys=self.extra)] if self.extra else ()),
+            *([make_reason("timers_moved", keys=self.moved)] if self.moved else ()),
+        )
 
 
 def load_pages(load_page: PageLoader) -> Iterator[list[IncidentState]]:
@@ -222,7 +228,9 @@ def _build_effects(difference: Difference, cause: Cause, at: datetime) -> Iterat
     incident = difference.incident
     if difference.timers:
         yield ReconcileTimers(incident.unique_id, difference.expected, at, cause.reason)
-        yield RecordLog(incident.unique_id, at, cause.code, difference.description, cause.author)
+        yield RecordLog(
+            incident.unique_id, at, cause.code, cause.reason.add(*difference.reasons), cause.author
+        )
     if difference.is_unnotified:
         yield from escalation.notify_last_resort(incident, difference.config, cause.author, at)
     after = incident.with_changes(

@@ -10,6 +10,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import parseaddr
 
+from models.domain.reasons import Reason, make_reason
 from pipeline.messages import write_plain_text
 from pipeline.sources.cleaning import clean_line
 from runtime.settings import Settings, find_unset
@@ -70,7 +71,7 @@ class SmtpConnection:
             self._connect(watchdog)
         return True
 
-    def send(self, message: OutgoingMessage) -> str:
+    def send(self, message: OutgoingMessage) -> Reason:
         mail = self._build_mail(message)
         if self._session is None:
             self.open()
@@ -122,29 +123,28 @@ class SmtpConnection:
         if code != 250:
             # The operator sets the sender, so the recipient's address is not the cause: retry the message.
             self._reset(session)
-            raise TemporaryError(
-                f"the relay does not take the sender: {self._clean_reply(message, code, reply)}"
-            )
+            answer = self._clean_reply(message, code, reply)
+            raise TemporaryError(make_reason("smtp_refuses_sender", answer=answer))
         return session
 
-    def _transfer(self, session: SmtpSession, message: OutgoingMessage, mail: bytes) -> str:
+    def _transfer(self, session: SmtpSession, message: OutgoingMessage, mail: bytes) -> Reason:
         code, reply = session.rcpt(message.to)
         if code not in (250, 251):
-            raise self._build_rejection("address", session, message, code, reply)
+            answer = self._clean_reply(message, code, reply)
+            raise self._reject(make_reason("smtp_refuses_recipient", answer=answer), session, code)
         try:
             code, reply = session.data(mail)
         except smtplib.SMTPDataError as error:
             code, reply = error.smtp_code, _to_bytes(error.smtp_error)
         if code != 250:
-            raise self._build_rejection("message", session, message, code, reply)
-        return f"taken by the relay ({code})"
+            answer = self._clean_reply(message, code, reply)
+            raise self._reject(make_reason("smtp_refuses_message", answer=answer), session, code)
+        return make_reason("smtp_accepted", code=code)
 
-    def _build_rejection(
-        self, part: str, session: SmtpSession, message: OutgoingMessage, code: int, reply: bytes
-    ) -> Refused | TemporaryError:
+    def _reject(self, why: Reason, session: SmtpSession, code: int) -> Refused | TemporaryError:
+        """Reset the session and return the error to raise."""
         self._reset(session)
-        text = f"the relay does not take the {part}: {self._clean_reply(message, code, reply)}"
-        return Refused(text) if code >= 500 else TemporaryError(text)
+        return Refused(why) if code >= 500 else TemporaryError(why)
 
     def _reset(self, session: SmtpSession) -> None:
         """Reset the session for the next message. Disconnect if the relay does not accept the command."""
@@ -169,7 +169,7 @@ class SmtpConnection:
         """Build the e-mail. Raise Refused for an invalid address, so that a line break adds no header."""
         to, sender = _parse_address(message.to), _parse_address(self._from, self._from_name or "Tocsin")
         if to is None:
-            raise Refused("this is not an e-mail address")
+            raise Refused(make_reason("not_an_email_address"))
         mail = EmailMessage(SMTP.clone(utf8=not _is_ascii(self._from, message.to)))
         mail["Message-ID"] = f"<{message.message_id}@{_get_domain(self._from)}>"
         mail["Date"] = message.at
@@ -209,7 +209,7 @@ def _get_options(session: SmtpSession, sender: str, to: str) -> list[str]:
     if _is_ascii(sender, to):
         return []
     if not session.has_extn("smtputf8"):
-        raise Refused("the relay accepts only ASCII addresses")
+        raise Refused(make_reason("smtp_ascii_only"))
     return ["SMTPUTF8", "BODY=8BITMIME"]
 
 

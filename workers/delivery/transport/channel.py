@@ -5,13 +5,14 @@ Each line of models/domain/channels.py has a file of its name in workers/deliver
 
 The relay of a channel is the server or service that takes its messages: a mail relay, or the API of a
 provider. A channel raises no other errors than the three below, and workers/delivery/deliver.py decides by
-them. Their texts are stored and shown to users, so they contain no secret and no address.
+them. Their reasons are stored and shown to users, so they contain no secret and no address.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from models.domain.reasons import Reason
 from pipeline.messages import MessageContent
 
 # The longest time that one message may take a thread, with connecting and TLS, if the relay hangs. No channel
@@ -34,7 +35,11 @@ class OutgoingMessage:
 
 
 class SendError(Exception):
-    """The message was not sent; the text says why."""
+    """The message was not sent; `reason` says why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class Refused(SendError):
@@ -59,8 +64,8 @@ class RelayConnection(Protocol):
         """
         ...
 
-    def send(self, message: OutgoingMessage) -> str:
-        """Send a message and return the outcome in words. Raise Refused, TemporaryError or RelayError."""
+    def send(self, message: OutgoingMessage) -> Reason:
+        """Send a message and return the outcome. Raise Refused, TemporaryError or RelayError."""
         ...
 
     def close(self) -> None:

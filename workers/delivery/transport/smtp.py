@@ -5,6 +5,7 @@ import smtplib
 import socket
 import ssl
 
+from models.domain.reasons import Reason, make_reason
 from runtime.settings import Settings
 from workers.delivery.transport.watchdog import Watchdog
 
@@ -86,27 +87,27 @@ def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
     raise failure
 
 
-def describe_error(error: Exception, watchdog: Watchdog, deadline_s: float) -> str:
+def describe_error(error: Exception, watchdog: Watchdog, deadline_s: float) -> Reason:
     """Describe why the relay cannot be used, without addresses or passwords."""
     if watchdog.expired or isinstance(error, TimeoutError):
-        return f"no answer from the relay within {deadline_s:g} s"
+        return make_reason("relay_silent", within=f"{deadline_s:g}")
     match error:
         case smtplib.SMTPAuthenticationError():
-            return f"the relay refuses user and password ({error.smtp_code})"
+            return make_reason("smtp_refuses_login", code=error.smtp_code)
         case smtplib.SMTPResponseException():
-            return f"the relay answered {error.smtp_code}"
+            return make_reason("smtp_answered", code=error.smtp_code)
         case smtplib.SMTPNotSupportedError():
-            return str(error)
+            return make_reason("smtp_not_supported", detail=str(error))
         case smtplib.SMTPServerDisconnected() | ConnectionResetError() | BrokenPipeError():
-            return "the relay closed the connection"
+            return make_reason("relay_closed")
         case ConnectionRefusedError():
-            return "the relay refuses connections"
+            return make_reason("relay_refuses_connections")
         case socket.gaierror():
-            return "the relay's name is not known"
+            return make_reason("relay_unknown")
         case ssl.SSLCertVerificationError():
-            return f"the relay's certificate is not trusted: {error.verify_message}"
+            return make_reason("relay_not_trusted", detail=error.verify_message)
         case ssl.SSLError():
-            return f"no TLS with the relay: {error.reason or 'handshake failed'}"
+            return make_reason("relay_without_tls", detail=error.reason or "handshake failed")
         case OSError(strerror=str(text)):
-            return f"the relay cannot be reached: {text}"
-    return f"the relay cannot be used: {type(error).__name__}"
+            return make_reason("relay_unreachable", detail=text)
+    return make_reason("relay_unusable", error=type(error).__name__)

@@ -1,0 +1,122 @@
+"""Reasons: why something happened, as a code and parameters. The sentence is made when it is shown.
+
+Programs compare codes. The sentences stand in one table per language: models/domain/reason_texts.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from string import Formatter
+from typing import Union
+
+from models.domain.reason_texts import ENGLISH
+
+# A parameter: text, a number, a reason that is a part of the sentence, or a list of these. None: an option
+# that is not set.
+Parameter = Union[str, int, "Reason", None, tuple["Parameter", ...]]
+# A reason as it is stored: JSON with the fields of Reason. A text is a reason of a version that stored
+# sentences.
+StoredReason = Mapping[str, object] | str
+
+# The code of a text that has no code: it was written by a person or by an earlier version.
+TEXT = "text"
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something happened. `more` are further sentences about it.
+
+    `str(reason)` is the English text.
+    """
+
+    code: str
+    parameters: Mapping[str, Parameter] = field(default_factory=dict, hash=False)
+    more: tuple["Reason", ...] = ()
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def add(self, *more: "Reason | None") -> "Reason":
+        """Return the reason with these further sentences; None is left out."""
+        return replace(self, more=(*self.more, *(one for one in more if one is not None)))
+
+
+def make_reason(code: str, /, **parameters: Parameter) -> Reason:
+    """Return the reason with this code. A test compares codes and parameters with the table of texts."""
+    return Reason(code, parameters)
+
+
+def describe(text: str) -> Reason | None:
+    """Return what a person wrote as a reason; None if it is empty."""
+    return Reason(TEXT, {"text": text}) if text else None
+
+
+def render(shown: Reason, texts: Mapping[str, str] = ENGLISH) -> str:
+    """Return a reason as text in the language of `texts`.
+
+    A code that this version does not know is shown with its parameters.
+    """
+    template = texts.get(shown.code)
+    values = {name: _format(value, texts) for name, value in shown.parameters.items()}
+    if template is None:
+        listed = ", ".join(f"{name} {value}" for name, value in values.items())
+        sentence = f"{shown.code}: {listed}" if listed else shown.code
+    else:
+        sentence = _FORMATTER.vformat(template, (), values)
+    return " ".join([sentence, *(render(one, texts) for one in shown.more)])
+
+
+def _format(value: Parameter, texts: Mapping[str, str]) -> object:
+    if isinstance(value, Reason):
+        return render(value, texts)
+    if isinstance(value, tuple):
+        return ", ".join(str(_format(each, texts)) for each in value)
+    return value
+
+
+class _ReasonFormatter(Formatter):
+    """Formats `{name:duration}`, a number of seconds, and `{name:time}`, a time in ISO 8601."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        match format_spec:
+            case "duration":
+                return format_duration(int(str(value)))
+            case "time":
+                return f"{datetime.fromisoformat(str(value)).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return str(super().format_field(value, format_spec))
+
+
+_FORMATTER = _ReasonFormatter()
+
+
+def format_duration(seconds: int) -> str:
+    """Format a length of time in its two largest units: 2 h 5 min."""
+    parts = []
+    for unit, length in _UNITS:
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def from_json(stored: StoredReason) -> Reason:
+    """Return a stored reason. A text counts as it is."""
+    if isinstance(stored, str):
+        return Reason(TEXT, {"text": stored})
+    code, parameters, more = stored["code"], stored.get("parameters"), stored.get("more")
+    return Reason(
+        str(code),
+        {name: _from_json(value) for name, value in parameters.items()}
+        if isinstance(parameters, dict)
+        else {},
+        tuple(from_json(one) for one in more) if isinstance(more, list) else (),
+    )
+
+
+def _from_json(value: object) -> Parameter:
+    if isinstance(value, dict):
+        return from_json(value)
+    if isinstance(value, list):
+        return tuple(_from_json(each) for each in value)
+    return value if isinstance(value, str | int) else None
