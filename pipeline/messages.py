@@ -132,7 +132,7 @@ def build_incidents_content(incidents: Sequence[IncidentSummary], recipient: Rec
     return _build_group(incidents, recipient)
 
 
-def build_test_content(reason: str, recipient: Recipient, now: datetime) -> MessageContent:
+def build_test_content(requested_by: str, recipient: Recipient, now: datetime) -> MessageContent:
     """Return a message that only shows whether messages arrive."""
     lines = (
         f"Hello {_shorten(recipient.name)},",
@@ -142,7 +142,7 @@ def build_test_content(reason: str, recipient: Recipient, now: datetime) -> Mess
     )
     details = (
         LabelledText("Sent", format_time(now, recipient.zone)),
-        LabelledText("Because", _shorten(reason)),
+        LabelledText("Because", f"{_shorten(requested_by)} asked for a test message."),
     )
     return MessageContent("[Tocsin] Test message", lines, details)
 

@@ -11,7 +11,7 @@ from models.tables.users import ContactMethod
 def create_test_message(
     contact: ContactMethod, requested_by: str, now: datetime, claimed_until: datetime | None = None
 ) -> Message:
-    """Store a test message to this contact, due now. `requested_by` names the person who requested it.
+    """Store a test message to this contact, due now. `requested_by` is the name of the person.
 
     A caller that sends the message itself sets `claimed_until`, so that no worker sends it too.
     """

@@ -17,8 +17,7 @@ class Message(Table):
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
       some seconds only.
     - `kind`: set for a message without notifications, for example an invitation; None for a test message.
-    - `requested_by`: for a message without notifications, the name of the person who requested it; for a test
-      message, a sentence with the name.
+    - `requested_by`: for a message without notifications, the name of the person who requested it.
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)

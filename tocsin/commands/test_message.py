@@ -68,14 +68,12 @@ def _send_test(contact: ContactMethod) -> dict[str, object]:
     """Send a test message. It is stored as claimed, so that no worker sends it a second time."""
     with store().write_transaction():
         now: datetime = store().now()
-        created = create_test_message(
-            contact, "requested at the command line", now, claimed_until=now + CLAIM
-        )
+        created = create_test_message(contact, "An administrator of the host", now, claimed_until=now + CLAIM)
     deliver.send_claimed(created)
     message = Message.get_by_id(created.id)
     return {
         "contact": contact.name,
         "message_id": message.message_id,
         "state": MessageStatus(message.state).name.lower(),
-        "outcome": message.outcome,
+        "outcome": None if message.outcome is None else str(message.outcome),
     }

@@ -63,8 +63,7 @@ def start(**ids: str) -> dict[str, str]:
     with store().write_transaction():
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
-        requested_by = f"{get_display_name(viewer().user)} asked for a test message."
-        message = create_test_message(contact, requested_by, now())
+        message = create_test_message(contact, get_display_name(viewer().user), now())
     queue.enqueue_delivery(message.channel)
     return {"message": "Tocsin is sending a test message.", "message_id": message.message_id}
 
@@ -86,7 +85,7 @@ def _select_messages(contact: ContactMethod) -> "peewee.ModelSelect[Message]":
 def _show(message: Message, attempts: list[Attempt]) -> dict[str, object]:
     return {
         "message_id": message.message_id,
-        "reason": message.requested_by,
+        "reason": f"{message.requested_by} asked for a test message.",
         "created_at": message.created_at,
         "state": MessageStatus(message.state).name.lower(),
         "outcome": message.outcome,
