@@ -1,7 +1,7 @@
 """The marshmallow fields of the interface's schemas, and which input they accept.
 
-Contract sections 1.4 (dates), 1.6 (null, never "", for an absent reference) and 1.8 (numbers and
-booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored).
+Contract sections 1.4 (dates) and 1.6 (null, never "", for an absent reference). Section 1.8: numbers and
+booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored.
 No field has a default: a create uses the table's default for a missing field, an update keeps the value.
 """
 
