@@ -25,7 +25,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveIncident,
 )
-from models.domain.facts import LaneFacts, PolicyFacts
+from models.domain.facts import LaneFacts
 from pipeline.alert import Alert
 from pipeline.rules.rulesets import RuleSet
 
@@ -139,10 +139,6 @@ class LaneState:
     def get_collecting(self) -> IncidentState | None:
         """Return the open incident that collects the service's alerts, if there is one."""
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
-
-    def get_turn(self, policy: PolicyFacts | None) -> int:
-        """Return the place of the next target of a round-robin policy."""
-        return self.next_targets.get(policy.row, 0) if policy else 0
 
     def count_others_firing(self, incident: IncidentState, entity: EntityState) -> int:
         """Return how many other entities of the incident are firing."""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
 from models.store.ids import hash_message_id, new_uuid
 from models.tables.accounts import User
@@ -15,9 +15,9 @@ def create_invitation(user: User, inviter: str, now: datetime) -> Message:
         message_id=hash_message_id([f"invitation:{new_uuid()}"]),
         account=user.account_id,
         user=user,
-        channel=ACCOUNT_CHANNEL,
+        channel=USER_EMAIL_CHANNEL,
         kind=MessageKind.INVITATION,
-        reason=inviter,
+        requested_by=inviter,
         created_at=now,
         next_attempt_at=now,
     )

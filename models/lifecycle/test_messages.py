@@ -9,9 +9,9 @@ from models.tables.users import ContactMethod
 
 
 def create_test_message(
-    contact: ContactMethod, reason: str, now: datetime, claimed_until: datetime | None = None
+    contact: ContactMethod, requested_by: str, now: datetime, claimed_until: datetime | None = None
 ) -> Message:
-    """Store a test message to this contact, due now. `reason` names the person who requested it.
+    """Store a test message to this contact, due now. `requested_by` names the person who requested it.
 
     A caller that sends the message itself sets `claimed_until`, so that no worker sends it too.
     """
@@ -22,7 +22,7 @@ def create_test_message(
         user=user,
         contact=contact,
         channel=contact.contact_type,
-        reason=reason,
+        requested_by=requested_by,
         created_at=now,
         next_attempt_at=now,
         claimed_until=claimed_until,

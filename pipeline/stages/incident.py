@@ -6,7 +6,7 @@ from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, s
 from models.domain.enums import Collation
 from models.domain.facts import IncidentContext, ServiceFacts
 from pipeline import identity, incidents
-from pipeline.alert import Alert, get_actor
+from pipeline.alert import Alert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.rules import actions
@@ -22,19 +22,19 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
             f"{level} opens no incident here: the integration opens them for {describe_levels(integration)}"
         )
     facts = state.facts
-    incident, turn = build_incident(
+    incident, advanced = build_incident(
         _build_new(alert, state), facts.service, facts.config, state.next_targets, now
     )
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     templates = (facts.service.task_template, *alert.options.task_templates)
-    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now)
+    context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now)
     opened = incidents.open_incident(context, reason, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
     return proceed(
         "opens an incident",
         *_stop_collecting(facts.service, state),
         *opened,
-        *turn,
+        *advanced,
         SaveEntity(entity.with_incident(incident.unique_id)),
         *build_tasks(alert, incident.unique_id, now),
         *build_details(alert, incident, state, now),

@@ -1,8 +1,8 @@
 """Dead-man's switch: request a URL of an external service while this installation is healthy.
 
 The external service raises an alarm if the requests stop, because an installation cannot report that all its
-processes have stopped (decision 0017). The clock sends one request per period, for any number of clock
-processes. The URL may contain a token. So no log contains the URL, or the text of an error that may quote it.
+processes have stopped (decision 0017). The clock processes together send one request per period. The URL may
+contain a token. So no log contains the URL, or the text of an error that may quote it.
 """
 
 import threading
@@ -137,7 +137,7 @@ def _find_missing_processes(live_kinds: Collection[str]) -> Iterator[str]:
             yield f"no {kind} process is running"
 
 
-# --- for the clock -----------------------------------------------------------------------------------
+# --- for the clock process ---------------------------------------------------------------------------
 
 _switch: DeadMansSwitch | None = None
 
@@ -149,6 +149,6 @@ def configure(settings: Settings) -> None:
 
 
 def ping() -> None:
-    """Run the job of the clock. It has no argument: Redis stores the job, and arguments would be readable."""
+    """Run the job of the clock process. It has no argument: Redis would store it, readable."""
     if _switch is not None:
         _switch.ping()

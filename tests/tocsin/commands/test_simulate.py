@@ -186,7 +186,7 @@ def test_a_service_name_in_two_accounts_needs_the_account(run, world, now):
     result = run(*CHECKOUT)
 
     assert result.exit_code == 2
-    assert "more than one account has a service Checkout; choose one with --account: " in result.stderr
+    assert "more than one account has a service Checkout; choose with --account: " in result.stderr
     assert run(*CHECKOUT, "--account", world.account.account_identifier).exit_code == 0
 
 

@@ -29,7 +29,7 @@ QUIT_TIMEOUT_S = 1.0
 _ERRORS = (OSError, smtplib.SMTPException, ValueError)
 
 
-class Email:
+class EmailChannel:
     """The e-mail channel with these settings."""
 
     def __init__(self, settings: Settings, deadline_s: float = DEADLINE_S) -> None:
@@ -48,7 +48,7 @@ class Email:
 
 
 def create_channel(settings: Settings) -> Channel:
-    return Email(settings)
+    return EmailChannel(settings)
 
 
 class SmtpConnection:

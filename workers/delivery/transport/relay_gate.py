@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-# Connections per process. Each sends 1,200 mails a second (measured); four send more than a relay accepts.
-SLOTS = 4
+# Threads of a process that may use the relay, each with a connection. One sends 1,200 mails a second
+# (measured); four send more than a relay accepts.
+MAX_THREADS = 4
 FAILURE_THRESHOLD = 3
 PAUSE_S = 5.0
 
@@ -29,7 +30,7 @@ class Breaker:
     def get_capacity(self, now: float) -> int:
         """Return how many threads may use the relay now."""
         if not self.is_down:
-            return SLOTS
+            return MAX_THREADS
         return 1 if now >= self.retry_at else 0
 
     def record_success(self) -> "Breaker":
@@ -39,8 +40,8 @@ class Breaker:
         return replace(self, failures=self.failures + 1, retry_at=now + PAUSE_S)
 
 
-class Relay:
-    """The slots of this process for one relay."""
+class RelayGate:
+    """Limits how many threads of this process use one relay at the same time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,7 +51,7 @@ class Relay:
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
-        """Take a slot without waiting. Return False if none is free; after True, leave() must be called."""
+        """Return at once whether this thread may use the relay. After True, leave() must be called."""
         with self._lock:
             if self._in_use >= self._breaker.get_capacity(self._clock()):
                 self._was_refused = True
@@ -59,7 +60,7 @@ class Relay:
             return True
 
     def leave(self) -> bool:
-        """Give the slot back. Return True if another thread got none: check for due messages again."""
+        """End the use of the relay. Return True if a thread was refused: check for due messages again."""
         with self._lock:
             self._in_use -= 1
             look_again, self._was_refused = self._was_refused, False
