@@ -1,4 +1,4 @@
-"""`python -m bench`: measure a running instance or, with --own, own instances beside their peers."""
+"""`python -m bench`: measure a running instance or, with --own, new instances and other systems (peers)."""
 
 import json
 import signal
@@ -16,7 +16,9 @@ from bench.tocsin import open_running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--own", is_flag=True, help="Start instances and peers, measure them, and stop them.")
+@click.option(
+    "--own", is_flag=True, help="Start new instances and other systems (peers), measure them, and stop them."
+)
 @click.option("--quick", is_flag=True, help="With --own: a tenth of all numbers, for a quick result.")
 @click.option(
     "--peers/--no-peers", default=True, show_default=True, help="With --own: measure other systems too."
@@ -63,7 +65,7 @@ def main(
     """Send alerts, wait until all are processed and notified, verify every 2xx, and report.
 
     Exit code 1, and no figures, if an accepted alert was lost or not notified exactly once. Without
-    --sink, a notification counts as sent when the tables say that the relay accepted it.
+    --sink, a notification counts as sent when Tocsin has recorded that the relay accepted it.
     """
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, _stop)

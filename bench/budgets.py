@@ -11,7 +11,7 @@ Measured = Callable[[Results], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`limit` is the maximum, or the minimum if `at_least`; `floor` is a value that is far too low."""
+    """`limit` is the maximum, or the minimum if `at_least`. A value below `floor` is far too low."""
 
     what: str
     limit: float

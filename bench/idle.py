@@ -33,7 +33,8 @@ def idle(target: Tocsin, seconds: float) -> Idle:
 class QuietKey:
     """Times from the 2xx to the mail for alerts on one key, while many alerts of another key are pending.
 
-    `waiting_first` and `waiting_last`: pending alerts when the first was sent and the last was answered.
+    `pending_at_start`, `pending_at_end`: pending alerts when the first alert was sent and when the last one
+    was answered.
     """
 
     target: str
@@ -58,7 +59,10 @@ class Flood:
 
 
 def measure_quiet_key(flood: Flood, target: Tocsin) -> QuietKey:
-    """Raise AlertsLost if an accepted alert on either key was lost or not notified once."""
+    """Measure a quiet key during a flood.
+
+    Raise AlertsLost if an accepted alert on either key was lost or not notified exactly once.
+    """
     run = build_traffic(RunSpec("quiet key", 1, 1), target).run
     flood_traffic = Traffic(f"{run}-many", flood.flood, flood.entities, flood.batch)
     key_traffic = Traffic(f"{run}-few", flood.alerts, flood.alerts)

@@ -33,7 +33,7 @@ Limit = Callable[[SampleData, int], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`asks` returns path and body of request number n. A request with a body is a POST."""
+    """`build_request` returns path and body of request number n. A request with a body is a POST."""
 
     name: str
     build_request: Callable[[SampleData, int], tuple[str, Body]]
@@ -205,7 +205,7 @@ def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, Sam
         stack.callback(db.close_all)
         data = write_sample_data(incidents, instance.credentials()["account_id"])
         with connection():
-            # The server does this by itself within minutes of such a load.
+            # A database in production does this itself within minutes of such a load.
             db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
         yield instance, data
 

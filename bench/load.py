@@ -1,7 +1,7 @@
 """Send alerts with plain HTTP/1.1 on raw sockets in one loop, so that sending uses little CPU.
 
 Closed loop: as fast as answers arrive. Open loop: at a rate, with the latency counted from the time at which
-a request was due, so that a slow answer is not hidden by the pause that it causes in the sender.
+a request was due. So the latency includes the time by which slow answers delay later requests.
 """
 
 import json

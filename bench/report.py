@@ -39,13 +39,14 @@ COLUMNS = (
 TEXT_COLUMNS = frozenset({"target", "run", "what", "verdict", "budget"})
 
 LEGEND = """\
-accept: 2xx answers per second while sending. full: alerts per second until each is stored, counted once under
-its entity, and in exactly one message that a sink received (Alerta sends nothing: until its answer).
-CPU: user and system time of all processes of the target per alert, its own database's backends and Redis
-included, read from /proc; without the sender, the sink, and PostgreSQL's processes for all databases.
-Processes are read once a second: shorter-lived backends are missed, and Alerta's CPU is too low.
-peak: memory (PSS) of the same processes. elsewhere: share of all cores that other processes used; a ratio is
-reliable only if it is low in both runs."""
+accept: 2xx answers per second while alerts are sent.
+full: alerts per second from the first request until the end of all work. Then each alert is stored and
+counted once under its entity, and a sink has received one message about it. Alerta sends no messages.
+CPU: user and system time per alert of all processes of the target, with its Redis and the backends of its
+database, read from /proc. Not included: the sender, the sink, PostgreSQL's processes for all databases.
+Processes are read once a second. Backends that live for a shorter time are missed: Alerta's CPU is too low.
+peak: memory (PSS) of the same processes.
+elsewhere: share of all cores that other processes used. A ratio is reliable only if both are low."""
 
 
 def format_runs(runs: Sequence[Figures]) -> str:
@@ -69,7 +70,7 @@ def format_report(results: Results, machine: Mapping[str, Any]) -> str:
 def _format_quiet_key(one: QuietKey) -> str:
     return (
         f"{one.target}, {one.alerts} alerts of a quiet key while {one.pending_at_start:,} to "
-        f"{one.pending_at_end:,} of another waited: accept p99 {one.accept_p99_ms:.0f} ms, "
+        f"{one.pending_at_end:,} of another were pending: accept p99 {one.accept_p99_ms:.0f} ms, "
         f"notify p50 {one.notification_p50_ms:.0f} ms, p99 {one.notification_p99_ms:.0f} ms"
     )
 

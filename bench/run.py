@@ -80,8 +80,8 @@ class Target(Protocol):
 class Figures:
     """The figures of a run. Rates are alerts per second; a full rate counts until the last message is sent.
 
-    `elsewhere` is the share of the machine, in percent, that other processes used.
-    `unknown` requests got no answer and were sent again, `refused` alerts got another answer than 2xx.
+    `other_load` is the share of all cores, in percent, that other processes used. `unknown` counts requests
+    that got no answer and were sent again. `refused` counts alerts that got another answer than 2xx.
     """
 
     target: str
@@ -113,7 +113,7 @@ def build_traffic(spec: RunSpec, target: Target) -> Traffic:
 
 
 def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
-    """Measure a run. Raise AlertsLost if an accepted alert was lost or not notified once."""
+    """Measure a run. Raise AlertsLost if an accepted alert was lost or not notified exactly once."""
     traffic = build_traffic(spec, target)
     requests = list(traffic.requests(*target.urls(spec.batch)))
     report = _build_progress(f"{target.name}, {spec.name}", spec.alerts, quiet)

@@ -54,7 +54,7 @@ class Measured:
 
 
 class TwoWorkers(Instance):
-    """`tocsin up`, and a second worker as on another host."""
+    """`tocsin up` and a second worker, which could also run on another host."""
 
     _second: "subprocess.Popen[bytes] | None" = None
 
@@ -66,7 +66,7 @@ class TwoWorkers(Instance):
                 command, env=self._environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
         if not wait_until(lambda: self.log.read_text().count('"working"') == 2, timeout):
-            raise NotReady(f"the second worker did not get ready:\n{self.log.read_text()[-2000:]}")
+            raise NotReady(f"the second worker did not become ready:\n{self.log.read_text()[-2000:]}")
         return self
 
     def _kill_all(self, processes: list[Process]) -> None:
@@ -152,10 +152,10 @@ def _reconcile(written: escalations.WrittenIncidents, due_at: datetime) -> list[
     steps = Counter(row for (row,) in IncidentLog.select(IncidentLog.incident).tuples())
     notifications = Counter(row for (row,) in Notification.select(Notification.incident).tuples())
     following = Timer.select().where(Timer.done_at.is_null(), Timer.due_at > due_at).count()
-    for what, found in (("timers done", len(late)), ("steps next", following)):
+    for what, found in (("timers done", len(late)), ("next timers pending", following)):
         if found != written.incidents:
             raise click.ClickException(f"{found:,} {what}, not {written.incidents:,}")
-    for what, counted in (("steps", steps), ("notices", notifications)):
+    for what, counted in (("steps", steps), ("notifications", notifications)):
         if len(counted) != written.incidents or set(counted.values()) != {1}:
             raise click.ClickException(f"{what} are not one for each incident")
     return late
@@ -172,8 +172,10 @@ def _reconcile(written: escalations.WrittenIncidents, due_at: datetime) -> list[
 @click.option("--incidents", default=INCIDENTS, show_default=True)
 @click.option("--json", "as_machine", is_flag=True, help="Print JSON.")
 def main(server: str, incidents: int, as_machine: bool) -> None:
-    """Measure timers that are due at the same time, with two workers on PostgreSQL. Exit code 1 if that
-    takes more than a minute or could not be measured."""
+    """Measure timers that are due at the same time, with two workers on PostgreSQL.
+
+    Exit code 1 if the timers take more than a minute, or could not be measured.
+    """
     try:
         one = measure(server, incidents)
     except (ServerUnavailable, NotReady) as error:

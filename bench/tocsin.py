@@ -1,4 +1,4 @@
-"""Tocsin as a target: a running instance, or an own instance with its own database."""
+"""Tocsin as a target: a running instance, or a new instance with a new database."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -90,14 +90,14 @@ def open_running(home: Path, database_url: str, sink_port: int | None, processes
 
 @contextmanager
 def start_on_sqlite() -> Iterator[Tocsin]:
-    """Start an own instance on SQLite."""
+    """Start a new instance on SQLite."""
     with start_own_instance() as (instance, sink):
         yield _open_target("Tocsin, SQLite", instance, sink, "", instance.processes)
 
 
 @contextmanager
 def start_on_postgres(server: str) -> Iterator[Tocsin]:
-    """Start an own instance on a new PostgreSQL database. Raise ServerUnavailable."""
+    """Start a new instance on a new PostgreSQL database. Raise ServerUnavailable."""
     with ExitStack() as stack:
         database = stack.enter_context(create_own_database(server))
         instance, sink = stack.enter_context(start_own_instance(database_url=database.url))

@@ -62,8 +62,8 @@ class Request:
 class Traffic:
     """A number of alerts about a number of entities, `batch` of them per request.
 
-    `run` is part of every entity's name, so that runs on one instance do not share entities. `alone` is the
-    body of a single alert, with placeholders.
+    `run` is part of every entity's name, so that runs on one instance do not share entities. `single_body` is
+    the body of a single alert, with placeholders.
     """
 
     run: str

@@ -13,7 +13,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 HIDDEN = "[hidden]"
 
-# Fields that hold a secret or an address of a person; they are hidden with any value.
+# Fields that hold a secret or an address of a person. Their values are always hidden.
 SECRET_FIELDS = re.compile(
     r"token|password|secret|authorization|integration_key|api_key|cookie|e?mail|phone|recipient|contact_value"
 )

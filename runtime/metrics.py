@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 
 from runtime import metrics_folder
 
-# The age of a counter would be a gauge of each process.
+# Without this call, each counter gets a gauge with its creation time. Processes cannot share a gauge.
 disable_created_metrics()
 
 Series = TypeVar("Series", Counter, Histogram)
@@ -37,12 +37,10 @@ class Metric:
     buckets: tuple[float, ...] = ()
 
 
-# Labels have few values, all of them words of ours: nothing that a user or a tenant could name.
+# Labels have few values, and all values are words of Tocsin. A name that a user chose is never a label.
 METRICS = (
     Metric("tocsin_alerts_accepted_total", ("source",), "Alerts committed before their 2xx."),
-    Metric(
-        "tocsin_requests_refused_total", ("status",), "Requests with alerts that were answered otherwise."
-    ),
+    Metric("tocsin_requests_refused_total", ("status",), "Requests with alerts that got another answer."),
     Metric("tocsin_alerts_processed_total", ("stage", "outcome"), "Alerts that a stage has decided on."),
     Metric("tocsin_incidents_opened_total", (), "Incidents opened by alerts."),
     Metric("tocsin_batch_alerts", (), "Alerts decided and written in one transaction.", ALERT_BUCKETS),
@@ -95,7 +93,7 @@ class Counters:
             for metric in METRICS
             if metric.buckets
         }
-        # Found once: to look up a series by its labels takes longer than to count.
+        # Each series is looked up once, because a look-up by labels takes longer than to count.
         self._get_counter = cache(lambda name, **labels: _get_series(self._counters[name], labels))
         self._get_histogram = cache(lambda name, **labels: _get_series(self._histograms[name], labels))
 
@@ -175,7 +173,7 @@ def count_notifications(channel: str, outcome: str, count: int) -> None:
 
 
 def count_dead_mans_switch(outcome: str) -> None:
-    """Count a request to the dead-man's switch: sent, failed, or withheld because of a problem here."""
+    """Count a request to the dead-man's switch: sent, failed, or withheld because of a problem of Tocsin."""
     counters.add("tocsin_dead_mans_switch_pings_total", outcome=outcome)
 
 

@@ -1,6 +1,6 @@
 """TOCSIN_HOME/metrics: the files in which the processes of one host count, written by prometheus_client.
 
-Each process writes two files of its own, and holds a lock on each until it ends, however it ends. The files
+Each process writes two files of its own, and holds a lock on each until it ends or is killed. The files
 of dead processes are merged into one file of each type, so no counter falls when a process is restarted.
 After a restart of the host the counters begin at 0, since the disk may have older values than were shown.
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# What prometheus_client calls the folder.
+# The environment variable from which prometheus_client takes the folder.
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # The types in the table of metrics (runtime/metrics.py). There are no gauges in files.
 TYPES = ("counter", "histogram")
@@ -48,7 +48,7 @@ def join(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(exist_ok=True, mode=0o700)
-        # A start waits for no other process: one that holds the lock merges too.
+        # Do not wait for the lock: the process that holds it merges the files.
         with suppress(BlockingIOError), _lock(folder, fcntl.LOCK_NB) as lock:
             _tidy_up(folder, lock)
         _own_files.extend([_create_own_file(folder / f"{each}_{name}.db") for each in TYPES])
@@ -84,7 +84,7 @@ def _lock(folder: Path, flags: int = 0) -> Iterator[TextIO]:
 
 
 def _create_own_file(path: Path) -> BinaryIO:
-    """Create a file and lock it. Do it again if it was taken for the file of a dead process in between."""
+    """Create a file and lock it. Retry if another process has merged and removed the file in between."""
     while True:
         file = path.open("a+b")
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -112,7 +112,7 @@ def _tidy_up(folder: Path, lock: TextIO) -> None:
                 elif path != _get_merged(path):
                     _merge(path)
     except OSError as error:
-        # They are shown as they are, and merged later.
+        # The files are shown unmerged, and merged later.
         log.warning("the metrics of ended processes cannot be merged", error=str(error))
         return
     if is_new_boot:

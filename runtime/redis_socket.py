@@ -12,7 +12,7 @@ MAX_PATH = 107
 
 
 class NoServer(RuntimeError):
-    """There is no Redis server to start; the text says what to do."""
+    """No Redis server can be started; the text says what to do."""
 
 
 def get_url(home: Path) -> str:

@@ -53,21 +53,21 @@ def write_incidents(
         for piece in _split_batches([_build_timer(rows[one["unique_id"]], one) for one in records]):
             with store().write_transaction():
                 bulk.insert(Timer, piece)
-        # The server does this by itself within minutes of such a load.
+        # A database in production does this itself within minutes of such a load.
         db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
     return WrittenIncidents(tuple(service.id for service in services), incidents)
 
 
 def _create_team(account: Account, number: int, size: int, now: datetime) -> list[Service]:
     owner = User.get(User.account == account, User.role == AccountRole.OWNER)
-    user = provisioning.create_user(account, f"chain{number}@example.org", AccountRole.USER, now)
-    team = provisioning.create_team(account, f"Chains {number}", user, now)
+    user = provisioning.create_user(account, f"escalation{number}@example.org", AccountRole.USER, now)
+    team = provisioning.create_team(account, f"Escalations {number}", user, now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
     policy.rules = [_build_step(place, delay, user) for place, delay in enumerate(STEPS, start=1)]
     policy.save(only=[EscalationPolicy.rules])
     provisioning.bump_version(account.id)
     return [
-        provisioning.create_service(team, f"Chain {number}.{place}", policy, owner, now)
+        provisioning.create_service(team, f"Escalation {number}.{place}", policy, owner, now)
         for place in range(size)
     ]
 

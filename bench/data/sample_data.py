@@ -25,7 +25,7 @@ PRIORITIES = ("P1", "P2", "P3", "P4", "P5")
 TAGS = ("database", "network", "deploy", "customer", "night")
 # Numbers of triggered and of acknowledged incidents per thousand.
 TRIGGERED, ACKNOWLEDGED = 5, 10
-# Of one incident.
+# Details of the first incident.
 NOTES = 500
 ALERTS = 2_000
 BATCH_SIZE = 5_000
@@ -33,7 +33,7 @@ BATCH_SIZE = 5_000
 
 @dataclass
 class SampleData:
-    """The rows that questions use; `member` is the token of a user in five of the teams."""
+    """The rows that requests name. `member_token` is the token of a user in five of the teams."""
 
     started_at: datetime
     incidents: int

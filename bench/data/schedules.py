@@ -93,7 +93,7 @@ def _build_schedule_row(team: Team, place: int, names: list[str], now: datetime)
     return {
         "unique_id": new_uuid(),
         "team": team.id,
-        "name": f"Rota {place}",
+        "name": f"Schedule {place}",
         "time_zone": "Europe/Berlin",
         "shift_time_in_dst": True,
         "layers": [_build_layer(place, half, names) for half in range(2)],

@@ -1,4 +1,4 @@
-"""Run an own instance: `tocsin up` in its own folder, with its own mail server."""
+"""Run a new instance: `tocsin up` in a folder of its own, with a mail server of its own."""
 
 import json
 import os
@@ -77,7 +77,7 @@ class Instance:
             or self._has_ended()
         ):
             self.kill()
-            raise NotReady(f"tocsin up did not get ready:\n{self.log.read_text()[-2000:]}")
+            raise NotReady(f"tocsin up did not become ready:\n{self.log.read_text()[-2000:]}")
         return self
 
     def _has_ended(self) -> bool:

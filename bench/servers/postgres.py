@@ -1,4 +1,4 @@
-"""Create an own database on a PostgreSQL server, and measure the CPU time of its backends."""
+"""Create a database for a measurement on a PostgreSQL server, and list its backends."""
 
 import secrets
 from collections.abc import Iterator

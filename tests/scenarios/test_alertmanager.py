@@ -86,7 +86,7 @@ def box():
 
 @pytest.fixture
 def tocsin(home, box):
-    """Start an instance that sends mail to the box; its credentials are an attribute."""
+    """Start an instance that sends mail to the mailbox; its credentials are an attribute."""
     mail = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
     with start_tocsin(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
         wait_until(up.is_ready, 20)

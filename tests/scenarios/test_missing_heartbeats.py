@@ -490,7 +490,10 @@ def stop(monitored, span):
 
 
 def lose_database(monitored, span):
-    """The web process lives, but takes no pings and writes no liveness. Nobody can look either."""
+    """The web process lives, but takes no pings and writes no liveness.
+
+    No process can look for missing pings either.
+    """
     monitored.timeline.now += max(span, timedelta(seconds=30))
 
 
@@ -524,7 +527,7 @@ def test_a_long_outage_soon_after_a_short_one_pages_nobody(monitored):
     assert monitored.incidents() == []
 
 
-def test_a_dead_worker_beside_a_living_web_process_excuses_nothing(monitored, monkeypatch):
+def test_a_dead_worker_gives_a_silent_source_no_more_time(monitored, monkeypatch):
     """The clock process still looks for missing pings; the worker reports them as soon as it runs."""
     monkeypatch.setattr(missing_heartbeats.report_heartbeats, "send", lambda: None)
     for _ in range(0, int(LONG.total_seconds()), 5):
@@ -537,7 +540,7 @@ def test_a_dead_worker_beside_a_living_web_process_excuses_nothing(monitored, mo
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_dead_workers_and_clocks_beside_a_living_web_process_excuse_nothing(monitored):
+def test_dead_workers_and_clocks_give_a_silent_source_no_more_time(monitored):
     for _ in range(0, int(LONG.total_seconds()), 5):
         monitored.timeline.now += CHECK_EVERY
         monitored.web_signals()

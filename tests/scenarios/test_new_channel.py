@@ -73,7 +73,7 @@ def ask(world, home, wake_ups):
 
 @pytest.fixture
 def carry(ask, world):
-    """carry(value): Alice creates a contact of the new type and a rule, and deletes her others."""
+    """carry(value): replace Alice's notification rules by one rule with a new contact of the new type."""
 
     def carry(value: str) -> str:
         user = f"/api/account/users/{world.alice.username}"
@@ -97,7 +97,7 @@ def alert(ask, world):
     return alert
 
 
-def test_a_page_goes_the_whole_way_by_a_new_channel(pages, carry, alert, work, ask, monkeypatch):
+def test_an_alert_notifies_through_a_new_channel(pages, carry, alert, work, ask, monkeypatch):
     counters = Counters()
     monkeypatch.setattr(metrics, "counters", counters)
     carry("kitchen wall")

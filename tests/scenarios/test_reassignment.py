@@ -1,4 +1,4 @@
-"""Scenarios in which incidents are reassigned: the right people are notified, and time-outs go on."""
+"""Scenarios in which incidents are reassigned: the right people are notified, and timeouts continue."""
 
 import pytest
 

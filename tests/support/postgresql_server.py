@@ -1,4 +1,4 @@
-"""An own PostgreSQL server that tests can stop and restart."""
+"""A PostgreSQL server of the tests, which they can stop and restart."""
 
 import getpass
 import os

@@ -102,7 +102,7 @@ def token() -> None:
 @click.argument("email")
 @account_option
 @click.option("--name", default="command line", help="Purpose of the token.")
-@click.option("--days", type=click.IntRange(1), help="Days until it expires; default: never.")
+@click.option("--days", type=click.IntRange(1), help="Days until the token expires; default: never.")
 @as_json_option
 def create_token(email: str, account_id: str | None, name: str, days: int | None, as_json: bool) -> None:
     """Create a token that acts as a user. It is shown only once."""
@@ -180,7 +180,9 @@ def _find_user(email: str, account_id: str | None) -> User:
     if not found:
         raise click.ClickException(f"no user {email}")
     if len(found) > 1:
-        raise click.UsageError("this is a user of more than one account: choose one with --account")
+        raise click.UsageError(
+            f"{email} is a user of more than one account: choose the account with --account"
+        )
     return found[0]
 
 

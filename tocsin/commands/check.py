@@ -49,9 +49,9 @@ class CheckScope:
     """What to check in an account between `start` and `end`.
 
     `checked_schedules` is by unique_id of the schedule, `names` (of people) by username. `policies` is by row
-    number, with the name of the team; `covers` is the time in which a policy names anybody, by the same
-    number. `used` are the policies of services that are not disabled. `delivery_problems` are the reasons why
-    Tocsin cannot send messages.
+    number, with the name of the team. `covers` is the time in which a policy has a person on call, by the
+    same number. `used` are the policies of services that are not disabled. `delivery_problems` are reasons
+    why Tocsin cannot send messages.
     """
 
     start: datetime
@@ -225,7 +225,7 @@ def _check_schedules(
 
 
 def find_gaps(scope: CheckScope) -> Iterator[Finding]:
-    """Find times in which no step of a policy that a service uses names anybody."""
+    """Find times in which a policy of a service would notify nobody: no step has a person on call."""
     for row in scope.used:
         cover = scope.covers[row]
         uncovered = _find_uncovered(scope, [cover])
@@ -253,14 +253,14 @@ def _build_policy_finding(scope: CheckScope, row: int, problem: Problem) -> Find
 
 
 def find_unreached_policies(scope: CheckScope) -> Iterator[Finding]:
-    """Find policies that name nobody in the whole checked time."""
+    """Find policies that would notify nobody in the whole checked time."""
     for row, (team, policy) in scope.policies.items():
         cover = scope.covers[row]
         if not policy.steps or _find_uncovered(scope, [cover]) == [(scope.start, cover.until)]:
             unused = "" if row in scope.used else "; no service uses it"
             zone = cover.schedules[0].time_zone if cover.schedules else "UTC"
             until = format_local(zone, cover.until)
-            what = f"no step of the policy {policy.name} names anybody until at least {until}{unused}"
+            what = f"nobody is on call in any step of the policy {policy.name} until at least {until}{unused}"
             kind, about = "reaches_nobody", f"policy {policy.name}"
             yield Finding(kind, team, about, what, bool(unused), scope.start, cover.until)
 
@@ -268,7 +268,7 @@ def find_unreached_policies(scope: CheckScope) -> Iterator[Finding]:
 def find_schedule_gaps(scope: CheckScope) -> Iterator[Finding]:
     """Find times in which nobody is on call in a schedule that no policy of a service names.
 
-    For all other schedules find_gaps checks whether their policies name anybody.
+    For all other schedules, find_gaps checks the policies that use them.
     """
     policies_by_schedule: dict[str, list[int]] = {}
     for row, (_, policy) in scope.policies.items():

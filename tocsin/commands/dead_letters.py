@@ -53,7 +53,7 @@ reference_argument = click.argument("reference", metavar="[TRACE_ID]", required=
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="Number of the newest to list.",
+    help="List at most this many, the newest ones.",
 )
 @as_json_option
 @click.pass_context
@@ -66,7 +66,7 @@ def dead_letters_group(
     """
     if context.invoked_subcommand is not None:
         if service or integration or as_json:
-            raise click.UsageError(f"write options of {context.invoked_subcommand} after its name")
+            raise click.UsageError(f"write the options of {context.invoked_subcommand} after this word")
         return
     with _open_database():
         keys = dead_letters.list_keys(Scope(service=service, integration=integration))

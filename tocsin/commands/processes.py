@@ -23,7 +23,7 @@ parent_option = click.option(
 
 @click.command()
 def up() -> None:
-    """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
+    """Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set. Ctrl-C stops all of them."""
     from models.store.migrate import migrate as apply_migrations
     from tocsin.server import listening, supervisor
     from tocsin.server.first_start import build_welcome, prepare
@@ -85,7 +85,7 @@ def clock(parent: int | None) -> None:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(as_json: bool) -> None:
-    """Bring the database up to date."""
+    """Apply the pending migrations to the database."""
     from models.store.base import open_store
     from models.store.migrate import migrate as apply_migrations
 
@@ -102,10 +102,9 @@ def migrate(as_json: bool) -> None:
 def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     """Prepare a process, yield its settings and the URL of its Redis, and clean up afterwards.
 
-    It reads the settings, configures the logs, joins the metrics of this host, creates the first account in
-    an empty data folder and writes the liveness. A process without a parent also starts a Redis for the data
-    folder, unless the settings name one or another process has started it; under `tocsin up` the supervisor
-    starts it.
+    Read the settings, configure the logs, join the metrics of this host, create the first account in an empty
+    data folder, and write the liveness. Without TOCSIN_REDIS_URL, a process without a parent also keeps the
+    embedded Redis server of the data folder running. Under `tocsin up`, the supervisor does this.
     """
     if parent is not None:
         parent_process.end_with_parent(parent)
@@ -125,7 +124,7 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
         click.echo(build_welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
     count_start(kind)
     metrics_server.start(settings)
-    # A worker shows that it lives by its middleware.
+    # The middleware of a worker writes its liveness.
     liveness = keep_liveness(kind) if kind != "worker" else nullcontext()
     if settings.redis_url or parent is not None:
         with liveness:

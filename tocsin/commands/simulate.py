@@ -78,7 +78,7 @@ class ZoneType(click.ParamType):
     "--integration",
     "integration_name",
     metavar="NAME",
-    help="Its integration, needed if there is more than one.",
+    help="Integration of the service; needed if the service has more than one.",
 )
 @click.option(
     "--at", "at_text", metavar="WHEN", help="Time of the alert, in --zone if it has no offset; default: now."
@@ -132,11 +132,12 @@ def simulate(
     account_id: str | None,
     as_json: bool,
 ) -> None:
-    """Show who would be notified of an alert, how, when and why, if nobody reacted. Nothing is written. No
-    router is used: the alert is simulated as if it were sent with the key of the integration.
+    """Show who would be notified of an alert, how, when and why, if nobody reacted. Nothing is written.
+
+    Global routers are not used: the alert is sent with the key of the integration.
 
     Exit code 1: a person of --expect would not be notified. 2: an argument is invalid. 3: the database cannot
-    be read. 4: the simulation was cut off, and it is not known whether all persons of --expect are notified.
+    be read. 4: the simulation was cut off, and a person of --expect may or may not be notified.
     """
     _require_one_form(message, payload, alert_type, entity_id, source)
     with open_read_only() as settings:
@@ -233,13 +234,13 @@ def _find_integration(
         )
     if len(found) > 1:
         names = ", ".join(f"{row.service.name}/{row.name} ({row.unique_id})" for row in found)
-        raise BadArguments(f"there is more than one, choose an --integration: {names}")
+        raise BadArguments(f"there is more than one integration; choose one with --integration: {names}")
     only: Integration = found[0]
     return only
 
 
 def _require_one_service(service: str, account_id: str | None) -> None:
-    """Raise BadArguments if no service or services of more than one account have this name."""
+    """Raise BadArguments if no service has this name, or services of more than one account have it."""
     query = Service.select(Service, Team, Account).join(Team).join(Account)
     query = query.where((Service.name == service) | (Service.unique_id == service))
     accounts = {row.team.account.account_identifier: row.team.account.name for row in query}
@@ -249,7 +250,7 @@ def _require_one_service(service: str, account_id: str | None) -> None:
         raise BadArguments(f"no service {service}")
     if account_id is None and len(accounts) > 1:
         known = ", ".join(f"{identifier} ({name})" for identifier, name in accounts.items())
-        raise BadArguments(f"more than one account has a service {service}, choose an --account: {known}")
+        raise BadArguments(f"more than one account has a service {service}; choose with --account: {known}")
 
 
 def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, User]:

@@ -50,7 +50,7 @@ def _find_user(who: str, account_id: str | None) -> User:
     if not found:
         raise click.ClickException(f"no user {who}")
     if len(found) > 1:
-        raise click.UsageError("this is a user of more than one account: choose one with --account")
+        raise click.UsageError(f"{who} is a user of more than one account: choose the account with --account")
     return found[0]
 
 

@@ -27,7 +27,9 @@ def why(trace_id: str, as_json: bool) -> None:
         receipt = alert_trace.find_receipt(trace_id.strip().lower())
         trace = alert_trace.build_trace(receipt) if receipt else None
     if trace is None:
-        click.echo(to_printable(f"no alert with the trace_id {trace_id} (kept for 30 days)"), err=True)
+        click.echo(
+            to_printable(f"no alert with the trace_id {trace_id} (Tocsin keeps alerts for 30 days)"), err=True
+        )
         sys.exit(PROBLEMS_FOUND)
     if as_json:
         click.echo(to_json(trace))

@@ -114,7 +114,7 @@ class RedisKeeper:
             self._stopping.wait(pause)
 
     def _run_until_end(self, lock: int) -> float:
-        """Use the running server or start one, and return when it has ended: after how many seconds."""
+        """Use the running server, or start one. Return after its end, with the seconds that it ran."""
         started = time.monotonic()
         if is_answering(self.path):
             self._use_running_server()

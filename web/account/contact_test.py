@@ -18,7 +18,7 @@ from web.http.errors import ApiError, reject
 from web.http.fields import Moment, Schema, Text
 from workers import queue
 
-# A contact can be the address of a stranger, who must not get many messages.
+# The address of a contact may belong to a stranger. A stranger must not get many messages.
 MIN_INTERVAL = timedelta(seconds=30)
 MAX_SHOWN = 10
 

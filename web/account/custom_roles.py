@@ -79,7 +79,7 @@ def get_user_role(username: str) -> User:
 
 
 def assign(username: str) -> User:
-    """Give a member a custom role, or none. It has an effect only while the member is a plain user."""
+    """Give a member a custom role, or remove it. Only a plain user has the permissions of the role."""
     user = access.access_user(viewer(), username)
     access.require_rank(viewer(), user.role)
     role_id = serialization.read_body()["custom_role"]

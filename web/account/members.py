@@ -88,7 +88,7 @@ class Members(Resource[User, Account]):
         return values
 
     def change(self, row: User, values: dict[str, Any]) -> None:
-        """Also correct the contact of a person who has not joined: the invitation had the wrong address."""
+        """Also change the contact of a person who has not joined: the next invitation goes to it."""
         super().change(row, values)
         if "email" in values and not row.is_verified:
             old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
@@ -106,7 +106,10 @@ def _check_role(row: User, role: int) -> None:
     if role == row.role:
         return
     if row.role == AccountRole.OWNER:
-        reject("role", "An account needs an owner. Hand it over first (tocsin account hand-over).")
+        reject(
+            "role",
+            "An account needs an owner. Make another member the owner first (tocsin account hand-over).",
+        )
     require_grantable(role)
 
 
@@ -150,7 +153,10 @@ def _check_removable(user: User) -> User:
     if user.id == viewer().user.id:
         reject("username", "You cannot remove yourself.")
     if user.role == AccountRole.OWNER:
-        reject("username", "An account needs an owner. Hand it over first (tocsin account hand-over).")
+        reject(
+            "username",
+            "An account needs an owner. Make another member the owner first (tocsin account hand-over).",
+        )
     access.require_rank(viewer(), user.role)
     managed = TeamMember.select(TeamMember.team).where(
         TeamMember.user == user, TeamMember.role == TeamRole.MANAGER

@@ -1,6 +1,6 @@
 """How Tocsin notifies a person: contact methods, notification and forwarding rules, contract section 3.2.
 
-Members edit their own; owners and admins edit those of all members.
+Members change their own contacts and rules. Owners and admins change those of all members.
 """
 
 from typing import Any, TypedDict, cast
@@ -84,7 +84,10 @@ class UserResource(Resource[Row, User]):
 
 
 class Contacts(UserResource[ContactMethod]):
-    """The contact methods of a person. With the first e-mail contact, its notification rules are created."""
+    """The contact methods of a person.
+
+    A create of the first e-mail contact also creates notification rules.
+    """
 
     model = ContactMethod
     noun = "contact method"

@@ -29,7 +29,7 @@ class OwnTeamSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
     private = fields.Function(lambda team: not team.account_permissions)
-    # The team's own path lists its members.
+    # Always empty here. The operations of a team show its members.
     members = fields.Function(lambda team: [])
 
 

@@ -167,7 +167,7 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
 def find_incidents(viewer: Viewer, references: Collection[str]) -> dict[str, Incident]:
     """Return the incidents with these numbers and unique_ids, by reference.
 
-    Incidents in whose teams the viewer does not have the permission are missing.
+    The result leaves out incidents of teams in which the viewer does not have the permission.
     """
     numbers = {name: int(name) for name in references if _NUMBER.fullmatch(name) and int(name) <= MAX_INTEGER}
     ids = [name for name in references if _SHORT.fullmatch(name)]

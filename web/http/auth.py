@@ -1,7 +1,7 @@
 """Authentication: find the viewer of a request by its token.
 
 Views call `viewer()`. The schemes Bearer and Token authenticate in the same way; client_profile.py has their
-differences. Tokens are neither logged nor stored, only their digests are.
+differences. The store has only the digests of tokens. No log contains a token.
 """
 
 from contextlib import suppress

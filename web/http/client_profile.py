@@ -1,7 +1,7 @@
 """The two profiles of the interface: the specification, and the variant that the published clients read.
 
 `Authorization: Bearer` selects the specification, `Token` the client profile (contract section 1.6). The
-profiles differ in four answers. No other module reads the scheme.
+functions below are all differences of the profiles. No other module chooses by the scheme.
 """
 
 from enum import Enum
@@ -49,7 +49,7 @@ def current() -> Profile:
 
 
 def get_team_label(team: Team) -> int | str:
-    """Return the team as tags and priorities name it: by its number, or by its id in a GET of a client."""
+    """Return how a tag or priority names its team: by number, or by id in answers to a GET of a client."""
     is_read = has_request_context() and request.method == "GET"
     return str(team.unique_id) if is_read and current() is Profile.CLIENT else int(team.id)
 

@@ -1,4 +1,4 @@
-"""Limit how many expensive requests a web process serves at the same time, so that it can accept alerts."""
+"""Limit how many expensive requests run in a web process at once, so that it can still accept alerts."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Read the bodies that no view has read before the answer is sent.
+"""Read what no view has read of a request body, before the answer is sent.
 
 The published clients send a body with every GET. If a part of a request was not read, the server closes the
 connection without a message. The client's next request on this connection would then get no answer.

@@ -1,7 +1,7 @@
 """The marshmallow fields of the interface's schemas, and which input they accept.
 
-Contract sections 1.4 (dates), 1.6 (null, never "", for an absent reference) and 1.8 (numbers and
-booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored).
+Contract sections 1.4 (dates) and 1.6 (null, never "", for an absent reference). Section 1.8: numbers and
+booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored.
 No field has a default: a create uses the table's default for a missing field, an update keeps the value.
 """
 
@@ -30,7 +30,7 @@ MINUTES_LIMIT = 365 * 24 * 60
 SECONDS_LIMIT = 10 * 365 * 24 * 3600
 LONG_TEXT = 16 * 1024
 
-# The object of a request in which a field's value stands. marshmallow passes it to the methods of the field.
+# The object of a request that contains the value of a field. marshmallow passes it to the field's methods.
 RawData = Mapping[str, object] | None
 
 
@@ -200,7 +200,7 @@ _BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
 class QueryMoment(OptionalMoment):
     """A datetime in a query, in the years for which shifts can be computed; "" means null."""
 
-    default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
+    default_error_messages = {"year": f"The year must be {EARLIEST.year} or later, and before {LATEST.year}."}
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> datetime:
         text = _BLANK_OFFSET.sub(r"\1+\2", value) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from flask_swagger_ui import get_swaggerui_blueprint
 
 from web.http import errors, fields, openapi_examples, paging, permissions, serialization, xml
 
-# The version of the interface, not of the program (interface, section Versioning).
+# The version of the interface, not of the program (docs/contract.md, introduction).
 VERSION = "1.1.0"
 
 PATH = "/api/openapi.json"
@@ -192,7 +192,7 @@ def _group_by_path(served: Iterable[Any]) -> Iterable[tuple[str, list[Any]]]:
 
 
 class _Describer:
-    """Describes operations, and adds the components that they refer to to `spec`."""
+    """Describes operations. Also adds their examples to the components of `spec`."""
 
     def __init__(self, spec: APISpec) -> None:
         self._components = spec.components

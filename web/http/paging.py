@@ -13,7 +13,7 @@ from web.http.errors import NotFound
 from web.http.fields import OptionalNumber, Schema, Text
 
 DEFAULT_SIZE = 10
-# Contract section 6: a page never has more results, whatever page_size the request has.
+# Contract section 6: a page never has more results, even if the request asks for a larger page_size.
 MAX_SIZE = 100
 
 # What the query of a list finds: a row, or the columns of a row.

@@ -12,7 +12,7 @@ from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
 from web.http.errors import Throttled
 
-# Pairs of the largest number of requests and a time in seconds.
+# Pairs: the largest number of requests, and the seconds in which this number is allowed.
 Limits = Sequence[tuple[int, float]]
 
 # How far the times of simultaneous requests may be out of order. A time further in the future was recorded

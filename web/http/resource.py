@@ -1,4 +1,4 @@
-"""Base class for tables that the interface serves with five verbs. All configuration is written here.
+"""Base class for tables that the interface serves with five verbs, and the transaction of configuration.
 
 A subclass defines the table, the schema, the parent row, and the check of the viewer's access to it. A
 resource with other effects overrides `check_values`, `insert`, `change` or `remove`. Declare a resource in
@@ -56,7 +56,8 @@ class Resource(Generic[Row, Parent]):
     write_response: Schema | None = None
     # The schema of a page of the list, for a list with pages.
     page: Schema | None = None
-    # Whether the list has pages for the client profile only (contract 1.6). The resource's `index` does it.
+    # Whether the list has pages for the client profile only (contract 1.6). The resource's `index` builds
+    # them.
     paged = False
     # The column of incidents that refers to this table, if the timers of incidents depend on its rows
     # (workers/timers/on_config_change.py).
@@ -98,8 +99,11 @@ class Resource(Generic[Row, Parent]):
         return values
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Open the transaction of a write. Resources that are not configuration override it, since they
-        need not increment the version of the configuration."""
+        """Open the transaction of a write.
+
+        A resource that is not configuration overrides this method, because its writes need not increment the
+        version of the configuration.
+        """
         return config_transaction()
 
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
@@ -148,7 +152,7 @@ class Resource(Generic[Row, Parent]):
         with self.transaction():
             services = self._list_services(row)
             self.remove(row)
-        # The incidents no longer refer to the deleted row, so their services are used.
+        # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
             queue.enqueue_reconcile("service", service)
 

@@ -1,8 +1,8 @@
 """Render and parse the XML form of the interface's values: <root>, with <list-item> for the items of a list.
 
-`parse(render(value))` returns the value with the limits of XML: all values except lists and objects are
-text, and None, "", [] and {} are an empty element, which is read as None. The schemas treat these values as
-they do in JSON. The only exception is an object without keys, which is null here.
+`parse(render(value))` returns the value, but XML has fewer types than JSON. All values except lists and
+objects become text. None, "", [] and {} become an empty element, and `parse` reads this element as None. The
+schemas read such values like those of JSON. One exception: an object without keys becomes null.
 """
 
 import re

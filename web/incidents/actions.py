@@ -28,7 +28,7 @@ from web.incidents.sub_resource import build_viewer_author
 from workers import queue
 
 MAX_SNOOZE = timedelta(days=30)
-# Total merged incidents of one incident: one transaction changes them together with it.
+# The largest number of incidents that are merged into one. One transaction changes all of them.
 MAX_CHILDREN = 1_000
 
 
@@ -107,7 +107,7 @@ def merge(incident: str) -> Incident:
             reject("incidents", obstacle)
         grandchildren = [grandchild for child in children for grandchild in found.get_children(child)]
         if len(found.get_children(parent)) + len(children) + len(grandchildren) > MAX_CHILDREN:
-            reject("incidents", f"No more than {MAX_CHILDREN:,} may be merged into one.")
+            reject("incidents", f"No more than {MAX_CHILDREN:,} incidents may be merged into one.")
         _write(row, incidents.merge(parent, children, grandchildren, build_viewer_author(), now()))
     return _reload(row)
 
@@ -120,7 +120,7 @@ def unmerge(incident: str) -> Incident:
         found, parent, children = _lock_for_merge(row, children_rows)
         not_merged = ", ".join(f"#{child.number}" for child in children if child.parent != parent.row)
         if not_merged:
-            reject("incidents", f"Not merged into this one: {not_merged}.")
+            reject("incidents", f"Not merged into this incident: {not_merged}.")
         author, at, slas = build_viewer_author(), now(), load_slas(list_slas(children))
         contexts = [
             IncidentContext(child, found.services.get(child.service or 0), slas, author, at)
@@ -151,7 +151,7 @@ def _find_incidents(references: list[str]) -> list[Incident]:
     if missing:
         reject("incidents", f"No such incidents: {', '.join(missing)}.")
     if len({row.id for row in found.values()}) < len(references):
-        reject("incidents", "Name each of them once.")
+        reject("incidents", "Name each incident only once.")
     return [found[reference] for reference in references]
 
 
@@ -165,7 +165,10 @@ def _lock(row: Incident, policies: Iterable[int] = ()) -> IncidentContext:
 def _lock_for_merge(
     row: Incident, children_rows: list[Incident]
 ) -> tuple[LockedIncidents, IncidentState, list[IncidentState]]:
-    """Lock the incidents and their merged incidents; return the locked parent and the locked named ones."""
+    """Lock these incidents and all incidents merged into them.
+
+    Return everything that is locked, then the parent and the children of the request.
+    """
     found = lock_with_children([row.id, *(incident.id for incident in children_rows)])
     if any(incident.id not in found.incidents for incident in (row, *children_rows)):
         raise NotFound

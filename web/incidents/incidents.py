@@ -74,7 +74,10 @@ def update(incident: str) -> Incident:
 
 
 def _find_service(unique_id: str) -> Service:
-    """Return the service that a body names. Raise BadRequest if it is unknown, Forbidden by permissions."""
+    """Return the service that a body names.
+
+    Raise BadRequest if the service is unknown, Forbidden without the permission in its team.
+    """
     service: Service | None = (
         Service.select(Service, Team)
         .join(Team)
@@ -124,7 +127,7 @@ def get_sla_ids(requested: dict[str, Any]) -> list[int]:
 
 
 def _build_new(requested: dict[str, Any]) -> NewIncident:
-    """Return what a request says about a new incident. It collects no alerts: a person created it."""
+    """Return what a request says about a new incident. Later alerts of the service never join it."""
     return NewIncident(
         unique_id=new_short_id(),
         incident_key=new_short_id(),
@@ -162,7 +165,7 @@ Effects = tuple[Effect, ...]
 def _decide(context: IncidentContext, requested: dict[str, Any]) -> list[Effect]:
     """Return the effects of the requested changes, in this order: details, policy, assignee, status."""
     changes = [_change_details, _change_policy, _change_assignee, _change_status]
-    # A client sends the present assignee back: nobody takes over, and the escalation run continues.
+    # If a client sends the present assignee back, the assignee stays and the escalation run continues.
     if not _has_new_assignee(context.incident, requested):
         changes.remove(_change_assignee)
     effects: list[Effect] = []

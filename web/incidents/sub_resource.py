@@ -1,4 +1,4 @@
-"""Resources below an incident. They are not configuration, and its timeline records each write."""
+"""Resources of an incident, such as notes. They are not configuration. The timeline records each write."""
 
 from contextlib import AbstractContextManager
 

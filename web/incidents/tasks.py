@@ -19,7 +19,7 @@ from web.teams.teams import get_account_member
 
 
 class IncidentTaskSchema(Schema):
-    """A task. A person does it: the one with the team's `role`, or `assigned_to`."""
+    """A task for one person: the person with the team's `role` in the incident, or `assigned_to`."""
 
     unique_id = Text(dump_only=True)
     title = Title(required=True)

@@ -1,6 +1,6 @@
 """Accept alerts, and show their status: contract sections 2.7, 3.9, 4.1 and X36.
 
-Acceptance must be fast: it parses the body once, with types, and uses the store only in the group commit.
+Acceptance must be fast. So it decodes the body once, and uses the store only in the group commit.
 """
 
 import uuid
@@ -136,7 +136,7 @@ def _ingest(
         raise NotFound
     body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
     if by_key_alone:
-        # The application of the key is not known yet: two sources read the body.
+        # The application of the key is not known yet, so two sources read the body. Decode it only once.
         with suppress(BadBody):
             body.decode_json()
     parsed, problem = _parse(source, body)
@@ -212,7 +212,7 @@ def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert)
 
 
 def get_status(trace_id: str) -> Response:
-    """Get the status of an alert. If the body had several alerts, it is that of the first one.
+    """Get the status of an alert. For a body with several alerts, the status is that of the first one.
 
     The request needs a token, unless the operator set TOCSIN_OPEN_ALERT_STATUS. A request without a token
     then gets only the fields without details of the alert.

@@ -1,7 +1,7 @@
-"""Accept plain alerts without Flask: measured, Flask is half of the cost of such a request.
+"""Accept plain alerts without Flask. Flask would double the cost of such a request (measured).
 
-All other requests, and errors, go to the Flask application with the body restored. So only the application
-answers errors.
+All other requests, and requests with an error, go to the Flask application with the body restored. So only
+the application answers errors.
 """
 
 import io
@@ -15,7 +15,7 @@ from web.http import access, serialization
 from web.http.errors import ApiError, NotFound, Unavailable
 from web.ingest import group_commit
 
-# The key in the WSGI environment with the error, for the application.
+# The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
 
 

@@ -48,8 +48,10 @@ class Submission:
 
     After `GroupCommit.submit`, `target` is None if the key is unknown, disabled, or not of the account in the
     path (contract 4.1, rows 12 and 16). If `target` is set, the receipt is committed, unless the target does
-    not accept such a body: `is_stored` shows this. If the address names no application, the body may be
-    `for_heartbeats`: the key of a heartbeat then reads it as a ping instead of by `source`.
+    not accept such a body: `is_stored` shows this.
+
+    `for_heartbeats` may be set only if the address names no application. If the key is then that of a
+    heartbeat integration, the body is a ping and `source` is not used.
     """
 
     key: str

@@ -219,7 +219,7 @@ def _build_entries(
 
 def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
     source = shift.source
-    # A client chooses the IDs of layers, which are unique only within a schedule.
+    # Clients choose the IDs of layers. These IDs are unique only within a schedule.
     names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
     kind = "override" if shift.is_override else "layer"
     by = f"override: {source.name}" if shift.is_override else source.name

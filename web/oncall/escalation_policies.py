@@ -174,7 +174,7 @@ def sort_by_position(items: list[Item]) -> list[Item]:
     """Sort by position if all items have one, else keep their order."""
     if any(item.get("position") is None for item in items):
         return items
-    # No position is None here, which the type checker does not know.
+    # No position is None here, but the type checker does not know this.
     return sorted(items, key=lambda item: item["position"] or 0)
 
 
@@ -209,7 +209,7 @@ def _require_targets(team: Team, rules: list[NewStep], known: Collection[str]) -
 
 
 def find_usable_schedules(team: Team, unique_ids: Collection[str]) -> set[str]:
-    """Return the schedules that this team may use: its own, and those of teams that let others attach."""
+    """Return the schedules that this team may use: its own, and those that other teams share."""
     found = (
         Schedule.select(Schedule.unique_id, Team.id, Team.account_permissions)
         .join(Team)

@@ -77,8 +77,8 @@ def render(calendar: Calendar, now: datetime) -> bytes:
 
 
 def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) -> icalendar.Event:
-    # Without LAST-MODIFIED: a shift can change without a change of its layer, and a program that sees an old
-    # date may keep its old copy.
+    # LAST-MODIFIED is left out. A shift can change although its layer does not change. With the old date of
+    # the layer, a calendar program may keep its old copy.
     event = icalendar.Event()
     for key, value in (
         ("uid", entry.uid),

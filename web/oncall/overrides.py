@@ -22,8 +22,8 @@ from web.teams.teams import get_account_member
 
 
 class OverrideDetailsSchema(OverrideSchema):
-    """An override. `overridden_details` are the spans in which it replaces another person: by username, in
-    seconds since 1970. Only the first 1,000 spans of an override are listed."""
+    """An override. `overridden_details` are the spans in which it replaces other people: by username, with
+    times in seconds since 1970. Only the first 1,000 spans of an override are listed."""
 
     overridden_details = fields.Function(lambda override: override.overridden)
 
@@ -38,7 +38,7 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
     parent_field = ScheduleOverride.schedule
     id_arg = "override_id"
     permissions = get_permissions("schedule")
-    # The limit holds for each of the two operations (interface, section Limits).
+    # Each of the two operations has this limit of its own (contract 1.9).
     rate_limits = ((1, 1.0), (20, 60.0))
     # The same order as in the answers of the schedule.
     order = ("id",)
@@ -70,11 +70,11 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
         return values
 
     def insert(self, parent: Schedule, values: dict[str, object]) -> ScheduleOverride:
-        """Insert an override under the lock of the schedule, so that no replacement of the list misses it."""
+        """Insert an override under the lock of the schedule, so that a new list also replaces this one."""
         lock_row(parent)
         existing_count = self.select_rows(parent).count()
         if existing_count >= MAX_OVERRIDES:
-            reject("overrides", f"A schedule may have {MAX_OVERRIDES} of them.")
+            reject("overrides", f"A schedule may have at most {MAX_OVERRIDES:,} overrides.")
         name = values.get("name") or f"Override-{existing_count + 1}"
         override: ScheduleOverride = super().insert(parent, {**values, "name": name})
         return override

@@ -84,7 +84,7 @@ class ShiftSchema(Schema):
 
 
 class ConflictsSchema(Schema):
-    """The first `conflicts` by time; `conflicts_count` is the number of all. The check may have missed
+    """The earliest `conflicts`, and in `conflicts_count` the number of all. The check may have missed
     conflicts that begin at `conflicts_until` or later."""
 
     conflicts = List(fields.Nested(ScheduleProblemSchema), dump_only=True)

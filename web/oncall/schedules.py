@@ -46,11 +46,12 @@ from web.teams.teams import get_account_members
 MIN_SHIFT_S, MAX_SHIFT_S = 3600, 31_536_000
 MAX_RESTRICTION_S = 604_800
 
-# One request reads or writes all of them.
+# Limits for one schedule, because one request reads or writes all layers and overrides.
 MAX_LAYERS = 50
 MAX_OVERRIDES = 2000
 
-# The day of a restriction without a day, such as a daily one. Published answers have this number there.
+# The day that answers show for a restriction without a day, such as a daily one. Published examples have it
+# too.
 NO_DAY = 7
 
 
@@ -164,7 +165,10 @@ LAYER = LayerSchema()
 
 
 class Schedules(Resource[Schedule, Team]):
-    """The schedules of a team. A schedule that a policy names may be deleted; its step then finds nobody."""
+    """The schedules of a team.
+
+    If a schedule that a policy uses is deleted, the step of the policy finds nobody.
+    """
 
     model = Schedule
     noun = "schedule"

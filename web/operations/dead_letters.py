@@ -117,7 +117,10 @@ def destroy(dead_letter_id: str) -> None:
 
 
 def _access(dead_letter_id: str) -> DeadLetter:
-    """Return the dead letter with this id. NotFound for another account's, Forbidden within the account."""
+    """Return the dead letter with this id.
+
+    NotFound if it belongs to another account, Forbidden without the permission in its team.
+    """
     identity = dead_letter_id if _SHORT.fullmatch(dead_letter_id) else dead_letter_id.lower()
     found = dead_letters.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
     if found is None or found.account != viewer().account.id:

@@ -1,4 +1,4 @@
-"""Report whether this installation is alive and can accept alerts. It shows no secrets, so needs no token."""
+"""Report whether this installation is alive and can accept alerts, without secrets and without a token."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ def healthz() -> Response:
 
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
-    """Answer 200 if alerts can be committed. The answer shows other problems, but they do not change it."""
+    """Answer 200 if alerts can be committed. The body shows other problems; they do not change the status."""
     result, settings = probe.check(), current_app.config["SETTINGS"]
     channels = {
         spec.name: "not set" if find_unset(settings, spec.name) else "ok" for spec in CHANNELS.values()
@@ -60,7 +60,7 @@ class ProbeResult:
 
 
 class Probe:
-    """Commits a row, as acceptance of an alert does, in its own thread: a commit cannot be interrupted."""
+    """Commits a row, as the acceptance of an alert does, in a thread: a commit cannot be interrupted."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="probe")

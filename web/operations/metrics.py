@@ -1,7 +1,7 @@
-"""/metrics: the counters and the pending work, and how refused requests are counted.
+"""Serve /metrics with the counters and the pending work, and count refused requests.
 
-It contains neither names of accounts nor users' data, so it needs no token. Like /healthz, it is for the
-operator of the installation.
+The page contains neither names of accounts nor users' data, so the request needs no token. Like /healthz, the
+page is for the operator of the installation.
 """
 
 from collections.abc import Collection

@@ -52,8 +52,8 @@ TRACE_ID = "00000000-0000-4000-8000-000000000000"
 class SimulationRequest:
     """A body that an integration gets at the time `at`, and the duration in which nobody reacts.
 
-    `source` is the tool whose body it is. `with_open`: the incidents that are open now take part, and
-    continue without a reaction until `at`.
+    `source` is the tool that sends such a body. `with_open`: the incidents that are open now take part, and
+    nobody reacts to them until `at`.
     """
 
     integration: Integration

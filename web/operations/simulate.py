@@ -217,7 +217,12 @@ def _find_integration(values: dict[str, Any], source: str | None) -> Integration
     found = run_simulation.find_integrations(service, source)
     if len(found) != 1:
         names = ", ".join(row.name for row in found)
-        reject("integration", f"Give one of: {names}." if found else "The service accepts no alerts.")
+        reject(
+            "integration",
+            f"The service has more than one. Give one of: {names}."
+            if found
+            else "The service accepts no alerts.",
+        )
     found[0].service = service
     return found[0]
 

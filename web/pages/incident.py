@@ -1,7 +1,7 @@
 """The page that the link in a message opens: one incident, for the recipient of the message, without login.
 
-GET changes nothing, since mail scanners follow links. POST acknowledges or resolves as the recipient "by
-link" and redirects to the page. The page works without JavaScript and loads nothing.
+GET changes nothing, since mail scanners follow links. POST acknowledges or resolves the incident in the name
+of the recipient ("by link") and redirects to the page. The page works without JavaScript and loads nothing.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def act(token: str) -> Response:
     action = ACTIONS.get(request.form.get("act", ""))
     if action is not None:
         _change_status(found, *action)
-    # The redirect makes a reload of the page a GET, so that it does not act again.
+    # After the redirect, a reload of the page is a GET, so the action is not repeated.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     response = redirect(f"{prefix}{request.path}", 303)
     response.headers.update(HEADERS)

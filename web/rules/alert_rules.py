@@ -35,13 +35,14 @@ from web.rules.rule_actions import ActionSchema
 
 MAX_RULES = 1_000
 MAX_CONDITIONS = 100
-# Actions of one rule. All rules of an integration together then have few enough references for one statement.
+# Actions of one rule. With this limit, one SQL statement can load the references of all rules of an
+# integration.
 MAX_ACTIONS = 30
 
 
 class ConditionSchema(Schema):
-    """A condition. Alert type: `pattern` names it. Payload: `pattern` is searched in the value at
-    `alert_field`."""
+    """A condition on the alert type (`pattern` names it), or on the payload (`pattern` is searched in the
+    value at `alert_field`)."""
 
     unique_id = Text(dump_only=True)
     alert_condition_type = Choice(AlertConditionType, required=True)

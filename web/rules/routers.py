@@ -35,7 +35,7 @@ from web.http.permissions import ADMIN, ReadWrite
 from web.http.resource import OrderedResource, Resource, config_transaction, lock_row
 
 MAX_RULES = 1_000
-# Actions of one rule. All rules of a router together then have few enough integrations for one statement.
+# Actions of one rule. With this limit, one SQL statement can load the integrations of all rules of a router.
 MAX_ACTIONS = 25
 
 

@@ -1,6 +1,6 @@
 """The actions of alert rules: their schema, their checks and their references. Contract section 3.10.
 
-All of them follow from the table in pipeline/rules/action_table.py.
+All of this is built from the table in pipeline/rules/action_table.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ _COMMON: dict[str, TextField | ReferenceField] = {field.name: field for field in
 _OWN = {field.name: field for spec in ACTIONS.values() for field in spec.all_fields}
 # The fields of all actions by name, in the order of requests and answers.
 FIELDS = {**_COMMON, **_OWN, **_COMMON}
-# Fields of the contract with another field beside them, which has the name of the object.
+# Fields of the contract that have a second field for the name of the object, such as assign_to_name.
 NAMED_FIELDS = ("escalation_policy", "assign_to")
 
 

@@ -14,7 +14,7 @@ from web.http.fields import Boolean, List, Moment, Nested, Number, Reference, Sc
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
 
-# Fields that an incident has with any payload.
+# Fields that every incident has. They do not depend on the payload.
 STATIC_FIELDS = ("incident_title", "incident_summary", "integration")
 
 
@@ -70,7 +70,7 @@ def _clean_fields(fields: dict[str, list[str]]) -> dict[str, list[str]]:
     """Return both lists with each field once. Reject empty lists: all alerts would have the same values."""
     result = {name: list(dict.fromkeys(fields.get(name, []))) for name in ("static_fields", "custom_fields")}
     if not any(result.values()):
-        reject("match_fields", "Name at least one field.")
+        reject("match_fields", "Give at least one field.")
     return result
 
 

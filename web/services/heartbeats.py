@@ -50,7 +50,7 @@ def update(heartbeat_id: str) -> dict[str, object]:
     found = _access_integration(heartbeat_id)
     values = serialization.read_as(HEARTBEAT, partial=True)
     with config_transaction():
-        # The service is locked first, as its lane does: no ping is processed with the old settings.
+        # Lock the service first, like the worker of its lane. So no ping is processed with the old settings.
         lock_services(Service.id == found.service_id)
         row = lock_row(found)
         row.heartbeat_interval = values.get("every", row.heartbeat_interval)
@@ -93,7 +93,10 @@ def _access_integration(integration_id: str) -> Integration:
 
 
 def _show(row: Integration, moment: datetime) -> dict[str, object]:
-    """Return the heartbeat for an answer. `last_ping` is the time of the last ping without a problem."""
+    """Return the heartbeat for an answer.
+
+    `last_ping` is the time of the last ping that reported no failure.
+    """
     condition = (Entity.integration == row) & (Entity.entity_id == heartbeat.ENTITY)
     late = row.expected_at is None or row.expected_at <= moment
     return {

@@ -99,7 +99,7 @@ class Integrations(Resource[Integration, Service]):
         super().change(row, {**values, **_get_ping_changes(row, values)})
 
     def _lock_row(self, row: Integration) -> Integration:
-        """Lock the service before the row, as its lane does, which also writes the expected time of pings."""
+        """Lock the service before the row, like the worker of its lane, which also writes these columns."""
         if row.application == HEARTBEAT:
             lock_services(Service.id == row.service_id)
         return super()._lock_row(row)

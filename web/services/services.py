@@ -175,7 +175,7 @@ _CHECKED_FIELDS = (
 
 
 def get_team_row(model: type[Row], team: Team | int, unique_id: str, field: str) -> Row:
-    """Return the row of the team that a body names. Raise BadRequest for the field if there is none."""
+    """Return the row that a body names. Raise BadRequest for the field if the team has no such row."""
     row: Row | None = model.select().where(model.team == team, model.unique_id == unique_id).first()
     if row is None:
         reject(field, "The team has no such object.")
@@ -185,7 +185,7 @@ def get_team_row(model: type[Row], team: Team | int, unique_id: str, field: str)
 def get_usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
     """Return a policy that the team may use. Raise BadRequest for the field if there is none.
 
-    A team may use its own policies, global ones, and those of teams that let others attach them.
+    A team may use its own policies, global policies, and policies that other teams share.
     """
     found = find_usable_policies(team, [unique_id])
     if not found:

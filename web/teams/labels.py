@@ -93,7 +93,9 @@ class SlaResponderSchema(Schema):
 
 
 class SlaEscalationSchema(Schema):
-    """Responders to notify `time` seconds after (negative: before) a breach; type 1 acknowledge, 2 resolve.
+    """Responders to notify `time` seconds after a breach (negative: before it).
+
+    `type` is the SLA target: 1 to acknowledge, 2 to resolve.
 
     The published clients differ in the name of the list: requests use one of two names, answers have both.
     """
@@ -158,7 +160,7 @@ def _list_usernames(escalations: list[NewEscalation]) -> Iterator[str]:
 
 
 def _build_escalations(new: list[NewEscalation], before: list[dict[str, Any]]) -> list[dict[str, object]]:
-    """Return the escalations as they are stored, with unique IDs: those of the client (contract 2.9) or new.
+    """Return the escalations as they are stored, with unique IDs: from the client (contract 2.9) or new.
 
     An escalation without an ID gets the ID of the stored one with the same type and time. So it does not
     notify again of the same incident (decision 0015).

@@ -97,7 +97,7 @@ class Maintenances(Resource[Maintenance, Team]):
 def _find_services(team: Team, ids: list[str]) -> list[Service]:
     """Return the services of the team with these IDs, in this order. Raise BadRequest for unknown ones."""
     if len(set(ids)) != len(ids):
-        reject("services", "The same service twice.")
+        reject("services", "A service is in the list twice.")
     found = Service.select().where(Service.team == team, Service.unique_id.in_(ids))
     by_id = {service.unique_id: service for service in found}
     if len(by_id) != len(ids):

@@ -19,7 +19,7 @@ from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
 from web.teams.teams import get_account_member
 
-# Characters of a long report in HTML. A list contains the reports of all its postmortems.
+# The largest number of characters of a report. A list contains the reports of all its postmortems.
 MAX_HTML = 256 * 1024
 
 

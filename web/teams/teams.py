@@ -126,7 +126,8 @@ class Members(Resource[TeamMember, Team]):
         if row is None and self.select_rows(parent).where(TeamMember.user == values["user"]).exists():
             reject("user", "This user is already in the team.")
         if row is None and values["user"].id == viewer().user.id:
-            # Else the permission to write members would include all permissions of members.
+            # Otherwise a viewer who may only write members could join the team, and get all permissions of
+            # its members.
             access.require_permission(viewer(), parent.id, MANAGER)
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values

@@ -121,18 +121,18 @@ def test_a_problem_of_an_unused_schedule_comes_last(list_problems, world, use_sc
     use_schedules(stored.schedule(world.team, name="Primary"), bob=False)
 
     assert list_problems() == [
-        "Payments: no step of the policy Default Escalation Policy names anybody until at least"
+        "Payments: nobody is on call in any step of the policy Default Escalation Policy until at least"
         " Wed 11 Mar 2026 12:00 UTC",
         "Payments: nobody is on call by A draft: no active layer has people; no policy uses it",
     ]
 
 
-def test_a_policy_that_names_nobody_is_a_problem(list_problems, world):
+def test_a_policy_without_anybody_on_call_is_a_problem(list_problems, world):
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.team == world.charlies_team).execute()
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
 
     lines = [
-        f"{team}: no step of the policy Default Escalation Policy names anybody until at least"
+        f"{team}: nobody is on call in any step of the policy Default Escalation Policy until at least"
         " Wed 11 Mar 2026 12:00 UTC"
         for team in ("Payments", "Billing")
     ]
@@ -217,7 +217,9 @@ def test_with_problems_the_exit_code_is_1(run, world, use_schedules):
 
     assert result.exit_code == 1
     first, second, last = result.output.splitlines()
-    assert first.startswith("Payments: no step of the policy Default Escalation Policy names anybody until")
+    assert first.startswith(
+        "Payments: nobody is on call in any step of the policy Default Escalation Policy until"
+    )
     assert second == (
         "minor: Payments: nobody is on call by A draft\ufffd: no active layer has people; no policy uses it"
     )
@@ -320,7 +322,7 @@ def test_the_commands_run_as_programs(world, home):
 
     assert (checked.returncode, checked.stderr) == (1, "")
     assert checked.stdout.startswith(
-        "Payments: no step of the policy Default Escalation Policy names anybody"
+        "Payments: nobody is on call in any step of the policy Default Escalation Policy"
     )
     assert (document.returncode, document.stderr) == (0, "")
     assert "NOBODY" in document.stdout

@@ -169,7 +169,10 @@ def test_an_invalid_argument_is_an_error_with_exit_code_2(run, words, why):
 def test_one_of_two_integrations_must_be_named(run, world, now):
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
 
-    assert "there is more than one, choose an --integration: Checkout/Probe" in run(*CHECKOUT).stderr
+    assert (
+        "there is more than one integration; choose one with --integration: Checkout/Probe"
+        in run(*CHECKOUT).stderr
+    )
     assert run("--integration", "Other", *DISK).exit_code == 0
     assert run(*CHECKOUT, "--integration", other.unique_id).exit_code == 0
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
@@ -183,7 +186,7 @@ def test_a_service_name_in_two_accounts_needs_the_account(run, world, now):
     result = run(*CHECKOUT)
 
     assert result.exit_code == 2
-    assert "more than one account has a service Checkout, choose an --account: " in result.stderr
+    assert "more than one account has a service Checkout; choose with --account: " in result.stderr
     assert run(*CHECKOUT, "--account", world.account.account_identifier).exit_code == 0
 
 

@@ -347,8 +347,8 @@ def test_an_invalid_merge_changes_nothing(ask, act, create_incident, shown):
         return get_error(act(number, "merge", incidents=list(incidents)), "incidents")
 
     assert get_refusal(one, one) == "An incident cannot be merged into itself."
-    assert get_refusal(one, two, two) == "Name each of them once."
-    assert get_refusal(one, two, shown(two)["unique_id"]) == "Name each of them once."
+    assert get_refusal(one, two, two) == "Name each incident only once."
+    assert get_refusal(one, two, shown(two)["unique_id"]) == "Name each incident only once."
     assert get_refusal(one, over) == f"#{over} is resolved."
     assert get_refusal(over, one) == f"#{over} is resolved."
     assert get_refusal(one, three) == f"#{three} is merged into another one, or into this, already."
@@ -356,7 +356,8 @@ def test_an_invalid_merge_changes_nothing(ask, act, create_incident, shown):
     assert get_refusal(three, one) == f"#{three} is merged into another one."
     assert get_refusal(one, two, 99, "nothing") == "No such incidents: 99, nothing."
     assert (
-        get_error(act(one, "unmerge", incidents=[two]), "incidents") == f"Not merged into this one: #{two}."
+        get_error(act(one, "unmerge", incidents=[two]), "incidents")
+        == f"Not merged into this incident: #{two}."
     )
     assert dump_all_rows() == before
 
@@ -385,7 +386,7 @@ def test_the_number_of_children_is_limited(ask, act, create_incident, world, now
 
     assert (
         get_error(act(one, "merge", incidents=[three]), "incidents")
-        == "No more than 2 may be merged into one."
+        == "No more than 2 incidents may be merged into one."
     )
 
 

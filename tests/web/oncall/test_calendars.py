@@ -113,7 +113,7 @@ def schedule(world):
     return stored.schedule(world.team, weekly(world.alice, world.bob))
 
 
-# What programs need ------------------------------------------------------------------------------------
+# The form of a calendar --------------------------------------------------------------------------------
 
 
 def test_a_shift_is_an_event(subscribe, schedule, now):
@@ -389,7 +389,7 @@ def test_uids_are_unique_and_the_same_in_all_calendars(subscribe, world):
     assert set(own_events) < set(own) < set(all_events)
 
 
-# Whose shifts ------------------------------------------------------------------------------------------
+# People -----------------------------------------------------------------------------------------------
 
 
 def test_the_calendar_of_a_person_has_all_schedules_of_the_account(
@@ -478,7 +478,7 @@ def test_a_key_can_be_renewed_before_the_first_key_exists(ask, address):
     assert ask("GET", address(), who=None).status_code == 200
 
 
-# Who may -----------------------------------------------------------------------------------------------
+# Permissions --------------------------------------------------------------------------------------------
 
 
 def test_only_viewers_of_a_schedule_get_its_address(ask, schedule, world):
@@ -596,7 +596,7 @@ def test_no_log_contains_an_address(ask, address, schedule, monkeypatch, caplog)
     assert token not in caplog.text + failed.text
 
 
-# Asking again and again --------------------------------------------------------------------------------
+# Repeated requests -------------------------------------------------------------------------------------
 
 
 def test_an_unchanged_calendar_is_answered_with_304(ask, address, set_now, schedule, world, now):

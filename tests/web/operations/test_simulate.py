@@ -210,7 +210,9 @@ def test_a_service_is_enough_if_one_integration_fits_the_source(ask, simulate, w
 
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     answer = ask("POST", SIMULATE, {**service, "alert": DISK})
-    assert answer.json["errors"] == {"integration": ["Give one of: Probe, Other."]}
+    assert answer.json["errors"] == {
+        "integration": ["The service has more than one. Give one of: Probe, Other."]
+    }
 
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
     provisioning.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
