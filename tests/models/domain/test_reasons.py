@@ -48,7 +48,7 @@ def test_every_text_belongs_to_a_reason():
     assert set(ENGLISH) - {code for _, code, _ in CALLS} == {TEXT}
 
 
-def test_every_text_is_a_sentence_or_a_part_of_one():
+def test_texts_are_sentences_or_named_as_parts():
     parts = {code for code, text in ENGLISH.items() if not text.endswith(".")}
 
     assert parts == {TEXT, "forwarded_person", "step", "step_of_pass", "deleted_contact", "tags_unknown"} | {
