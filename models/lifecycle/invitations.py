@@ -4,7 +4,8 @@ from datetime import datetime
 
 from models.domain.channels import ACCOUNT_CHANNEL
 from models.domain.enums import MessageKind
-from models.store.ids import hash_message_id, new_uuid
+from models.domain.identity import hash_message_id
+from models.store.ids import new_uuid
 from models.tables.accounts import User
 from models.tables.notifications import Message
 

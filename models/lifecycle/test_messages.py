@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from models.store.ids import hash_message_id, new_uuid
+from models.domain.identity import hash_message_id
+from models.store.ids import new_uuid
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod

@@ -13,8 +13,8 @@ from models.domain.effects import (
     AssignRole,
     RecordLog,
 )
+from models.domain.identity import derive_uuid
 from models.store import bulk
-from models.store.ids import derive_uuid
 from models.store.prepared import Prepared, in_bound
 from models.tables.incidents import (
     IncidentAssignment,

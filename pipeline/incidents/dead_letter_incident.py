@@ -5,10 +5,11 @@ This is invariant 9 (design, section 2).
 
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import Actor, ChangeSet, EntityState, SaveEntity
 from models.domain.enums import ActorKind
 from models.domain.facts import IncidentContext
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, ParsedAlert, get_actor
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from models.domain import identity
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import LaneFacts, PersonFacts, Reference
-from pipeline import identity
 from pipeline.alert import Alert
 from pipeline.rules import templates
 from pipeline.rules.conditions import Subject

@@ -2,10 +2,11 @@
 
 from datetime import datetime, timedelta
 
+from models.domain import identity
 from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, stop
 from models.domain.enums import Collation
 from models.domain.facts import IncidentContext, ServiceFacts
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, get_actor
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState

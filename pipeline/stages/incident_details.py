@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import (
     AddNote,
     AddTag,
@@ -14,7 +15,7 @@ from models.domain.effects import (
     RecordLog,
 )
 from models.domain.facts import Reference
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, get_actor
 from pipeline.lane_state import LaneState
 from pipeline.sources.cleaning import clean_line

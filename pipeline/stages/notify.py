@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import CreateNotification, Decision, stop
 from models.domain.facts import IncidentContext
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, get_actor
 from pipeline.lane_state import LaneState
 

@@ -9,7 +9,7 @@ import peewee
 
 from models.domain.channels import ACCOUNT_CHANNEL
 from models.domain.enums import NotificationStatus
-from models.store.ids import hash_message_id
+from models.domain.identity import hash_message_id
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
