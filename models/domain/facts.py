@@ -229,6 +229,11 @@ class OnCallConfig:
     processed_at: datetime | None = None
     slas: Mapping[int, SlaFacts] = field(default_factory=dict)
 
+    @property
+    def round_robins(self) -> list[int]:
+        """Return the row numbers of the round-robin policies."""
+        return [policy.row for policy in self.policies.values() if policy.round_robin]
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:

@@ -142,7 +142,9 @@ def _load_state(
     """Load the lane at the start of a simulation: empty, or with the open incidents of these entities."""
     rulesets = {row: RuleSet(rules, is_enough) for row, rules in facts.rules.items()}
     if not request.with_open:
-        return LaneState(facts, rulesets=rulesets, next_targets=load_next_targets(facts.config)), []
+        return LaneState(
+            facts, rulesets=rulesets, next_targets=load_next_targets(facts.config.round_robins)
+        ), []
     entities, ended_incidents = load_entities(entity_keys)
     open_rows = {entity.incident for entity in entities if entity.incident}
     collecting = facts.service.collation is Collation.TIME_BASED
@@ -159,7 +161,7 @@ def _load_state(
         loaded_keys=entity_keys,
         responders=load_responders(incidents),
         roles=load_roles(incidents),
-        next_targets=load_next_targets(facts.config),
+        next_targets=load_next_targets(facts.config.round_robins),
     )
     return state, incidents
 

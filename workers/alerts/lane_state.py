@@ -45,6 +45,7 @@ def load(
         {entity.incident for entity in entities if entity.incident},
         collecting=service.collation == Collation.TIME_BASED,
     )
+    round_robins = facts.config.round_robins
     return LaneState(
         facts,
         entities,
@@ -56,7 +57,7 @@ def load(
         responders=load_responders(incidents) if RuleAction.ADD_RESPONDER in config.action_types else (),
         roles=load_roles(incidents) if RuleAction.ASSIGN_ROLE in config.action_types else {},
         locked=locked,
-        next_targets=load_next_targets(facts.config),
+        next_targets=load_next_targets(round_robins) if round_robins else {},
     )
 
 
