@@ -12,8 +12,8 @@ from models.domain.facts import IncidentContext
 from pipeline import incidents
 from pipeline.alert import Alert, get_actor
 from pipeline.lane_state import LaneState
+from pipeline.stages.incident import opens_incident
 from pipeline.stages.incident_details import build_details
-from pipeline.stages.severity import opens_incident
 from schedules.escalation.notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
@@ -92,6 +92,8 @@ def _find_maintenance(state: LaneState, now: datetime) -> str | None:
     """
     if state.facts.service.under_maintenance:
         return "the service is under maintenance"
+    if not state.facts.windows:
+        return None
     moments = dict.fromkeys((now, get_routing_time(state.facts.config, now)))
     found = (find_in_force(state.facts.windows, moment) for moment in moments)
     return next((str(window) for window in found if window is not None), None)

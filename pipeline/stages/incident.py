@@ -3,16 +3,26 @@
 from datetime import datetime, timedelta
 
 from models.domain import identity
-from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, stop
-from models.domain.enums import Collation
-from models.domain.facts import IncidentContext, ServiceFacts
+from models.domain.effects import Decision, Effect, SaveEntity, SaveIncident, proceed, stop
+from models.domain.enums import AlertType, Collation
+from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
 from pipeline import incidents
-from pipeline.alert import Alert, get_actor
+from pipeline.alert import NO_OPTIONS, Alert, get_actor, get_urgency
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
-from pipeline.rules import actions
 from pipeline.stages.incident_details import build_details, build_tasks
-from pipeline.stages.severity import describe_levels, opens_incident
+
+# The levels for which an integration opens incidents, by its `create_incidents_for` (contract section 3.6).
+LEVELS: dict[int, frozenset[AlertType]] = {
+    0: frozenset(),
+    1: frozenset({AlertType.CRITICAL}),
+    2: frozenset({AlertType.CRITICAL, AlertType.ERROR}),
+    3: frozenset({AlertType.CRITICAL, AlertType.ERROR, AlertType.WARNING}),
+}
+
+
+def opens_incident(integration: IntegrationFacts, level: AlertType) -> bool:
+    return level in LEVELS[integration.create_incidents_for]
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
@@ -20,7 +30,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     if not opens_incident(integration, alert.alert_type):
         level = alert.alert_type.name.lower()
         return stop(
-            f"{level} opens no incident here: the integration opens them for {describe_levels(integration)}"
+            f"{level} opens no incident here: the integration opens them for {_describe_levels(integration)}"
         )
     facts = state.facts
     incident, turn = build_incident(
@@ -31,14 +41,19 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now)
     opened = incidents.open_incident(context, reason, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
+    details: tuple[Effect, ...] = ()
+    if alert.options is not NO_OPTIONS:
+        details = (
+            *build_tasks(alert, incident.unique_id, now),
+            *build_details(alert, incident, state, now),
+        )
     return proceed(
         "opens an incident",
         *_stop_collecting(facts.service, state),
         *opened,
         *turn,
         SaveEntity(entity.with_incident(incident.unique_id)),
-        *build_tasks(alert, incident.unique_id, now),
-        *build_details(alert, incident, state, now),
+        *details,
         incident=incident.unique_id,
         opened=True,
     )
@@ -52,7 +67,7 @@ def _build_new(alert: Alert, state: LaneState) -> NewIncident:
         incident_key=identity.make_incident_key(alert.event_id),
         title=alert.message,
         summary=alert.summary,
-        urgency=actions.get_urgency(alert, state.facts),
+        urgency=get_urgency(alert, state.facts),
         escalation_policy=options.escalation_policy,
         sla=options.sla,
         team_priority=options.team_priority,
@@ -72,3 +87,8 @@ def _stop_collecting(service: ServiceFacts, state: LaneState) -> tuple[SaveIncid
         return ()
     latest = state.get_collecting()
     return (SaveIncident(latest.with_changes(collecting=False)),) if latest else ()
+
+
+def _describe_levels(integration: IntegrationFacts) -> str:
+    names = [level.name.lower() for level in sorted(LEVELS[integration.create_incidents_for], reverse=True)]
+    return " and ".join(names) or "nothing"

@@ -62,9 +62,9 @@ def _request_responders(
     """Request the responders of an open incident, each once, and not before the start of its escalation
     run.
     """
-    if not incident.is_open:
+    requests = list(_list_requests(alert, incident.unique_id, state))
+    if not requests or not incident.is_open:
         return ()
-    requests = _list_requests(alert, incident.unique_id, state)
     effects = request_responders(incident, requests, state.facts.config, get_actor(alert), now)
     delay = incident.run_started_at - now
     if delay.total_seconds() <= 0:
