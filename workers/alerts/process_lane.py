@@ -27,7 +27,7 @@ from pipeline.run_stages import AlertInProgress, build_segment_event, list_entit
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
 from workers.alerts import config_cache, lane_state, report_dead_letters, retry
-from workers.alerts.batch_size import RELEASED_FACTOR, BatchSize
+from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,
     list_pending_lanes,
@@ -37,7 +37,6 @@ from workers.alerts.pending import (
 )
 from workers.alerts.tally import Tally, count_batch
 from workers.delivery import deliver
-from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
 
@@ -255,7 +254,7 @@ def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingW
     """Take the oldest pending work, about `limit` alerts.
 
     If all of it are alerts that are released after maintenance, take more: larger batches lead to fewer
-    messages (RELEASED_FACTOR in batch_size.py).
+    messages (RELEASED_FACTOR in batches.py).
     """
     pending = _take(service_row, segment, limit)
     if len(pending) < limit or not all(work.is_released for work in pending):
