@@ -137,7 +137,7 @@ def _ensure_key(user: User) -> User:
 
 def _find_calendar(token: str) -> Calendar | None:
     try:
-        feed = signed_links.read_feed(token)
+        feed = signed_links.get_reader().read_feed(token)
     except signed_links.BadLink:
         return None
     user = _find_subscriber(feed)
