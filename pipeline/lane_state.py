@@ -1,7 +1,6 @@
 """The state of a lane while its batch is processed: each alert sees the effects of the alerts before it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from models.domain.effects import (
@@ -25,7 +24,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveIncident,
 )
-from models.domain.facts import LaneFacts, PolicyFacts
+from models.domain.facts import LaneFacts, PastIncident
 from pipeline.alert import Alert
 from pipeline.rules.rulesets import RuleSet
 
@@ -34,14 +33,6 @@ EntityKey = tuple[int, str]
 ResponderKey = tuple[str, int | None, int | None]
 # An incident's unique_id, and the row of a role in it.
 RoleKey = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PastIncident:
-    """The last incident of an entity that has no open one: its row, and when it ended."""
-
-    row: int
-    ended_at: datetime
 
 
 class LaneState:
@@ -139,10 +130,6 @@ class LaneState:
     def get_collecting(self) -> IncidentState | None:
         """Return the open incident that collects the service's alerts, if there is one."""
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
-
-    def get_turn(self, policy: PolicyFacts | None) -> int:
-        """Return the place of the next target of a round-robin policy."""
-        return self.next_targets.get(policy.row, 0) if policy else 0
 
     def count_others_firing(self, incident: IncidentState, entity: EntityState) -> int:
         """Return how many other entities of the incident are firing."""

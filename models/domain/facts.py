@@ -236,6 +236,14 @@ class OnCallConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PastIncident:
+    """The last incident of an entity that has no open one: its row, and when it ended."""
+
+    row: int
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceFacts:
     row: int
     unique_id: str

@@ -30,7 +30,7 @@ from models.load.simulation import load_contact_names, load_pending_notification
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.services import Integration, Service
-from pipeline.lane_state import EntityKey, LaneState, PastIncident
+from pipeline.lane_state import EntityKey, LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
@@ -157,7 +157,7 @@ def _load_state(
         [*load_open_children(incidents), *incidents],
         count_firing(incidents),
         rulesets=rulesets,
-        past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended_incidents},
+        past_incidents=ended_incidents,
         loaded_keys=entity_keys,
         responders=load_responders(incidents),
         roles=load_roles(incidents),

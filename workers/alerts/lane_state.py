@@ -16,7 +16,7 @@ from models.load.incidents import (
 from models.load.oncall_config import load_next_targets
 from models.store.base import store
 from models.tables.services import Service
-from pipeline.lane_state import EntityKey, LaneState, PastIncident
+from pipeline.lane_state import EntityKey, LaneState
 from schedules.escalation.notifications import LATE_AFTER
 from workers.alerts import config_cache
 
@@ -52,7 +52,7 @@ def load(
         [*load_open_children(incidents), *incidents],
         count_firing(incidents),
         rulesets=config.rulesets,
-        past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended},
+        past_incidents=ended,
         loaded_keys=keys,
         responders=load_responders(incidents) if RuleAction.ADD_RESPONDER in config.action_types else (),
         roles=load_roles(incidents) if RuleAction.ASSIGN_ROLE in config.action_types else {},
