@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import peewee
 
-from models.store.base import JsonField, ObjectTable, UtcField, store
+from models.store.base import JsonField, ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import Team
 
@@ -60,22 +60,3 @@ class ScheduleOverride(ObjectTable):
 
     class Meta:
         indexes = ((("schedule", "end_time"), False),)
-
-
-def remove_user(user: User) -> None:
-    """Remove a user from all schedules of the account, inside the caller's transaction.
-
-    Later users in a layer move up one position. The overrides of the user are deleted.
-    """
-    teams = Team.select(Team.id).where(Team.account == user.account_id)
-    mentions_user = Schedule.layers.cast("TEXT").contains(user.username)
-    matching = Schedule.select().where(Schedule.team.in_(teams), mentions_user).order_by(Schedule.id)
-    for schedule in store().for_update(matching):
-        layers = [_remove_from_layer(user.username, layer) for layer in schedule.layers]
-        Schedule.update(layers=layers).where(Schedule.id == schedule.id).execute()
-    ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
-
-
-def _remove_from_layer(username: str, layer: StoredLayer) -> StoredLayer:
-    remaining = [turn for turn in layer["users"] if turn["user"] != username]
-    return {**layer, "users": [{**turn, "position": place} for place, turn in enumerate(remaining, start=1)]}
