@@ -128,7 +128,7 @@ def _process_next(
         tally = Tally()
         channels = _process_alone(service, segment, pending[0], tally, locked, now)
     deliver.enqueue(channels)
-    _count_batch(tally, segment)
+    count_batch(tally, segment)
     return True
 
 
@@ -242,12 +242,8 @@ def _run_transaction(
         channels = _run_stages(service, segment, items, tally, locked, now)
     _batch_size.adjust(len(items), thread_time() - started)
     deliver.enqueue(channels)
-    _count_batch(tally, segment)
+    count_batch(tally, segment)
     return len(pending)
-
-
-def _count_batch(tally: Tally, segment: Segment) -> None:
-    count_batch(tally, segment.stage_names, is_last=segment.next_segment is None)
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
