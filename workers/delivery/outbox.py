@@ -173,11 +173,9 @@ def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
     return {}
 
 
-def _record_given_up(attempt: DeliveryAttempt) -> NotificationCounts:
-    return _record_failed(attempt, attempt.detail)
-
-
-def _record_failed(attempt: DeliveryAttempt, reason: str) -> NotificationCounts:
+def _record_failed(attempt: DeliveryAttempt, reason: str = "") -> NotificationCounts:
+    """Give the message up. `reason` is in words; empty: the detail of the attempt."""
+    reason = reason or attempt.detail
     refused = attempt.outcome is DeliveryOutcome.REFUSED
     if notify_account(attempt.message.row, attempt.at, refused=refused):
         reason = f"{reason}; the account's address is notified instead"
@@ -195,10 +193,10 @@ def _record_cancelled(attempt: DeliveryAttempt) -> NotificationCounts:
 
 _RECORDERS = {
     DeliveryOutcome.SENT: _record_sent,
-    DeliveryOutcome.REFUSED: _record_given_up,
+    DeliveryOutcome.REFUSED: _record_failed,
     DeliveryOutcome.TEMPORARY: _record_retry,
     DeliveryOutcome.RELAY_DOWN: _record_retry,
-    DeliveryOutcome.NOT_CONFIGURED: _record_given_up,
+    DeliveryOutcome.NOT_CONFIGURED: _record_failed,
     DeliveryOutcome.CANCELLED: _record_cancelled,
 }
 

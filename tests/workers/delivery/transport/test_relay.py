@@ -2,15 +2,7 @@
 
 import pytest
 
-from workers.delivery.transport.relay import FAILURE_THRESHOLD, PAUSE_S, SLOTS, Breaker, Relay
-
-
-def run_breaker(*attempts: str | float) -> Breaker:
-    """Return the breaker after these attempts: "worked" is a success, a number is the time of a failure."""
-    breaker = Breaker()
-    for attempt in attempts:
-        breaker = breaker.record_success() if isinstance(attempt, str) else breaker.record_failure(attempt)
-    return breaker
+from workers.delivery.transport.relay import FAILURE_THRESHOLD, PAUSE_S, SLOTS, Relay
 
 
 @pytest.mark.parametrize(
@@ -28,7 +20,19 @@ def run_breaker(*attempts: str | float) -> Breaker:
     ],
 )
 def test_the_capacity_depends_on_recent_attempts(attempts, now, capacity):
-    assert run_breaker(*attempts).get_capacity(now) == capacity
+    """An attempt "worked", or failed at this time."""
+    moment = [0.0]
+    relay = Relay(clock=lambda: moment[0])
+    for attempt in attempts:
+        if attempt == "worked":
+            relay.record_success()
+        else:
+            moment[0] = attempt
+            relay.record_failure()
+
+    moment[0] = now
+
+    assert [relay.enter() for _ in range(SLOTS + 1)].count(True) == capacity
 
 
 def test_slots_are_limited_and_returned():
