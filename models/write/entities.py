@@ -31,7 +31,7 @@ def write_entities(entities: Mapping[tuple[int, str], EntityState], incident_row
         }
         records.append({**_get_columns(entity), **holders})
     key = ("integration", "entity_id")
-    changed = [field.name for field in fields(EntityState) if field.name not in key]
+    changed = [name for name in _COLUMNS[EntityState] if name not in key]
     bulk.insert(Entity, records, conflict=key, replacing=changed)
 
 
@@ -66,13 +66,15 @@ def _reclaim_entities(incident: int) -> None:
 
 
 def insert_events(events: list[EventState], incident_rows: Mapping[str, int]) -> None:
-    records = [
-        {**_get_columns(event), "incident": incident_rows[event.incident] if event.incident else None}
-        for event in events
-    ]
+    records = [_get_columns(event) for event in events]
+    for record, event in zip(records, events, strict=True):
+        record["incident"] = incident_rows[event.incident] if event.incident else None
     bulk.insert(Event, records)
 
 
+# The fields of these states have the names of the columns.
+_COLUMNS = {kind: tuple(field.name for field in fields(kind)) for kind in (EntityState, EventState)}
+
+
 def _get_columns(state: EntityState | EventState) -> dict[str, object]:
-    """Return the values of a state; its fields have the names of the columns."""
-    return {field.name: getattr(state, field.name) for field in fields(state)}
+    return {name: getattr(state, name) for name in _COLUMNS[type(state)]}
