@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from models.domain.effects import Actor
-from models.domain.enums import ActorKind, AlertType, Urgency
+from models.domain.effects import Author
+from models.domain.enums import AlertType, AuthorKind, Urgency
 from models.domain.facts import LaneFacts
 
 
@@ -121,8 +121,8 @@ class Alert:
         return replace(self, options=replace(self.options, **changes))
 
 
-def get_actor(alert: Alert) -> Actor:
-    return Actor(ActorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)
+def build_alert_author(alert: Alert) -> Author:
+    return Author(AuthorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)
 
 
 def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:

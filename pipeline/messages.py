@@ -70,7 +70,7 @@ class InvitationDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class LabelledText:
     """A fact with its label, for example "Where"."""
 
     label: str
@@ -86,8 +86,8 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A link with its text. In a message about several incidents each has one, with its facts in `note`."""
+class LabelledLink:
+    """A link with its text. In a message about several incidents each has one, with its details in `note`."""
 
     text: str
     url: str
@@ -99,29 +99,29 @@ class Link:
 class MessageContent:
     """What a message says. Each channel makes from it what fits: a mail, 160 characters, or buttons.
 
-    `title` says in one line what happened; it is enough for a channel with little space. `lines`, `facts`,
+    `title` says in one line what happened; it is enough for a channel with little space. `lines`, `details`,
     `links` and `closing` follow in this order. All texts are clean, and have no line breaks but in `closing`.
     """
 
     title: str
     lines: tuple[str, ...]
-    facts: tuple[Fact, ...] = ()
-    links: tuple[Link, ...] = ()
+    details: tuple[LabelledText, ...] = ()
+    links: tuple[LabelledLink, ...] = ()
     closing: str = ""
 
 
 def write_plain_text(content: MessageContent) -> str:
     """Return the content without its title as plain text, in paragraphs that a fixed-width font aligns."""
-    width = max([8, *(len(fact.label) + 1 for fact in content.facts)])
+    width = max([8, *(len(detail.label) + 1 for detail in content.details)])
     paragraphs = [
         "\n".join(content.lines),
-        "\n".join(f"{f'{fact.label}:':{width}} {fact.text}" for fact in content.facts),
+        "\n".join(f"{f'{detail.label}:':{width}} {detail.text}" for detail in content.details),
         *("\n".join(_list_lines(link)) for link in content.links),
     ]
     return "\n\n".join(filter(None, [*paragraphs, content.closing])) + "\n"
 
 
-def _list_lines(link: Link) -> list[str]:
+def _list_lines(link: LabelledLink) -> list[str]:
     return [link.text, f"  {link.note}", f"  {link.url}"] if link.note else [link.text, link.url]
 
 
@@ -140,8 +140,11 @@ def build_test_content(reason: str, recipient: Recipient, now: datetime) -> Mess
         "this is a test message of Tocsin. Nothing has happened. If you can read this, then this is a way to",
         "reach you when something does.",
     )
-    facts = (Fact("Sent", format_time(now, recipient.zone)), Fact("Because", _shorten(reason)))
-    return MessageContent("[Tocsin] Test message", lines, facts)
+    details = (
+        LabelledText("Sent", format_time(now, recipient.zone)),
+        LabelledText("Because", _shorten(reason)),
+    )
+    return MessageContent("[Tocsin] Test message", lines, details)
 
 
 def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:
@@ -156,8 +159,12 @@ def build_invitation_content(invitation: InvitationDetails, recipient: Recipient
             f"{inviter} invites you to {account} on Tocsin, which notifies people when their",
             "services are in trouble.",
         ),
-        tuple(Fact("Team", _shorten(name, 200)) for name in invitation.teams[:MAX_LISTED]),
-        (Link("Join here, and get a token for the interface (once, within 7 days):", invitation.link),),
+        tuple(LabelledText("Team", _shorten(name, 200)) for name in invitation.teams[:MAX_LISTED]),
+        (
+            LabelledLink(
+                "Join here, and get a token for the interface (once, within 7 days):", invitation.link
+            ),
+        ),
         "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"
         "ask the person who invites you.",
     )
@@ -220,14 +227,14 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
         _build_single_subject(incident),
         (_get_title(incident),),
         (
-            Fact("Where", _get_service_name(incident)),
-            Fact("How bad", describe_severity(incident.level, incident.urgency)),
-            Fact("Since", format_time(incident.since, recipient.zone)),
-            Fact("Incident", f"#{incident.number}"),
-            Fact("Why you", _shorten(incident.reason)),
+            LabelledText("Where", _get_service_name(incident)),
+            LabelledText("How bad", describe_severity(incident.level, incident.urgency)),
+            LabelledText("Since", format_time(incident.since, recipient.zone)),
+            LabelledText("Incident", f"#{incident.number}"),
+            LabelledText("Why you", _shorten(incident.reason)),
         ),
         (
-            Link(
+            LabelledLink(
                 "See it, acknowledge it or resolve it (no login needed, for 7 days):",
                 incident.link,
                 actions=_list_actions(incident),
@@ -247,9 +254,9 @@ def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> 
             f"{len(incidents)} incidents are open. This one message is about all of them.",
             "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).",
         ),
-        tuple(Fact("Why you", reason) for reason in reasons[:5]),
+        tuple(LabelledText("Why you", reason) for reason in reasons[:5]),
         tuple(
-            Link(
+            LabelledLink(
                 f"#{incident.number} {_get_title(incident)}",
                 incident.link,
                 f"{_get_service_name(incident)}; {describe_severity(incident.level, incident.urgency)};"

@@ -23,7 +23,7 @@ ENQUEUE = "workers.queue"
 # Pure code decides; it does no I/O, reads no clock and knows no framework.
 PURE = ("models.domain", "pipeline", "schedules")
 # The process that runs periodic jobs stands in schedules, but is a shell.
-CLOCK_PROCESS = "schedules.clock"
+CLOCK_PROCESS = "schedules.clock_process"
 # What pure code may import of others: JSON Logic and patterns for conditions, a typed decoder for bodies.
 PURE_LIBRARIES = {
     "pipeline.rules": {"datalogic_py", "re2", "msgspec"},

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dramatiq
 import structlog
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.reports.delivery_problems import describe_problem
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
@@ -35,7 +35,7 @@ STOP_TIMEOUT_S = 11.0
 
 def configure(settings: Settings, redis_url: str) -> None:
     """Give the settings to the actors, and connect the broker."""
-    if problem := describe_problem(settings, ACCOUNT_CHANNEL):
+    if problem := describe_problem(settings, USER_EMAIL_CHANNEL):
         log.warning(problem)
     process_lane.configure(settings.pipeline_queues)
     deliver.configure(settings)
@@ -45,7 +45,7 @@ def configure(settings: Settings, redis_url: str) -> None:
 broker.add_middleware(middleware.ProcessBoot(configure))
 broker.add_middleware(middleware.LogContext())
 broker.add_middleware(middleware.StoreConnection())
-broker.add_middleware(middleware.Liveness())
+broker.add_middleware(middleware.ShowLiveness())
 broker.add_middleware(middleware.Polling())
 
 

@@ -100,7 +100,7 @@ class StoreConnection(dramatiq.Middleware):
     after_skip_message = after_process_message
 
 
-class Liveness(dramatiq.Middleware):
+class ShowLiveness(dramatiq.Middleware):
     """Show that this process lives while its worker runs."""
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:

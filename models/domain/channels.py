@@ -53,8 +53,8 @@ CHANNELS: dict[int, ChannelSpec] = {
 # The contact types that a contact can name: those of the contract, and those of the channels.
 CONTACT_TYPES: ChainMap[int, Any] = ChainMap(CHANNELS, dict.fromkeys(map(int, ContactType)))
 
-# The channel of the address that each account has: for invitations, and if no contact can be used.
-ACCOUNT_CHANNEL = ContactType.EMAIL
+# The channel of each user's own e-mail address: for invitations, and if no contact can be used.
+USER_EMAIL_CHANNEL = ContactType.EMAIL
 
 
 def get_channel_name(contact_type: int) -> str:

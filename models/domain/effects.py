@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from models.domain.enums import (
-    ActorKind,
     AlertType,
+    AuthorKind,
     IncidentStatus,
     NotificationKind,
     Urgency,
@@ -20,20 +20,20 @@ from models.domain.enums import (
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class Author:
     """The author of a change. `user` is a User row number; `name` is shown in reasons and logs.
 
     `alert` is the unique_id of the alert that caused the change.
     """
 
-    kind: ActorKind
+    kind: AuthorKind
     name: str
     user: int | None = None
     alert: str | None = None
 
     @property
     def is_person(self) -> bool:
-        return self.kind in (ActorKind.USER, ActorKind.LINK)
+        return self.kind in (AuthorKind.USER, AuthorKind.LINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class RecordLog:
     at: datetime
     what: str
     reason: str
-    actor: Actor
+    author: Author
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +348,7 @@ class ApplyTaskTemplate:
     incident: str
     template: int
     at: datetime
-    actor: Actor
+    author: Author
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,8 +213,8 @@ class AttemptOutcome(StrEnum):
     REFUSED = "refused"
 
 
-class ActorKind(StrEnum):
-    """The kind of actor that changed an incident."""
+class AuthorKind(StrEnum):
+    """The kind of author that changed an incident."""
 
     ALERT = "alert"
     TIMER = "timer"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.domain.effects import Actor, Effect, IncidentState
+from models.domain.effects import Author, Effect, IncidentState
 from models.domain.enums import (
     Collation,
     IncidentStatus,
@@ -289,7 +289,7 @@ class IncidentContext:
     incident: IncidentState
     service: ServiceFacts | None
     config: OnCallConfig
-    actor: Actor
+    author: Author
     now: datetime
     children: tuple[IncidentState, ...] = ()
 

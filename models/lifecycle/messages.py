@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
 from models.domain.identity import hash_message_id
 from models.store.ids import new_uuid
@@ -13,28 +13,30 @@ from models.tables.users import ContactMethod
 
 def create_invitation(user: User, inviter: str, now: datetime) -> Message:
     """Store an invitation for this member, to the user's own address. `inviter` is a display name."""
-    return _create_message(user, inviter, now, channel=ACCOUNT_CHANNEL, kind=MessageKind.INVITATION)
+    return _create_message(user, inviter, now, channel=USER_EMAIL_CHANNEL, kind=MessageKind.INVITATION)
 
 
 def create_test_message(
-    contact: ContactMethod, reason: str, now: datetime, claimed_until: datetime | None = None
+    contact: ContactMethod, requested_by: str, now: datetime, claimed_until: datetime | None = None
 ) -> Message:
-    """Store a test message to this contact. `reason` names the person who requested it.
+    """Store a test message to this contact. `requested_by` names the person who requested it.
 
     A caller that sends the message itself sets `claimed_until`, so that no worker sends it too.
     """
     user = User.get_by_id(contact.user_id)
     channel = contact.contact_type
-    return _create_message(user, reason, now, channel=channel, contact=contact, claimed_until=claimed_until)
+    return _create_message(
+        user, requested_by, now, channel=channel, contact=contact, claimed_until=claimed_until
+    )
 
 
-def _create_message(user: User, reason: str, now: datetime, **columns: object) -> Message:
+def _create_message(user: User, requested_by: str, now: datetime, **columns: object) -> Message:
     """Store a message of a random id, due now."""
     return Message.create(
         message_id=hash_message_id([new_uuid()]),
         account=user.account_id,
         user=user,
-        reason=reason,
+        requested_by=requested_by,
         created_at=now,
         next_attempt_at=now,
         **columns,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import peewee
 
-from models.domain.effects import Actor, restarted_escalation
+from models.domain.effects import Author, restarted_escalation
 from models.domain.enums import (
     AccountRole,
     IncidentStatus,
@@ -45,7 +45,7 @@ from models.tables.users import ContactMethod, ForwardingRule
 NamesUser = Callable[[StoredAction, str], bool]
 
 
-def remove(user: User, actor: Actor, now: datetime, names_user: NamesUser) -> None:
+def remove(user: User, author: Author, now: datetime, names_user: NamesUser) -> None:
     """Remove a user, who must not be the owner, from the account and from all its configuration.
 
     `names_user` is the function of pipeline/rules/action_table.py.
@@ -62,7 +62,7 @@ def remove(user: User, actor: Actor, now: datetime, names_user: NamesUser) -> No
     ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
     ContactMethod.delete().where(ContactMethod.user == user).execute()
     _unassign_tasks(user)
-    _unassign_incidents(user, actor, now)
+    _unassign_incidents(user, author, now)
 
 
 def transfer_ownership(account: Account, new_owner: User) -> User | None:
@@ -175,7 +175,7 @@ def _unassign_tasks(user: User) -> None:
         table.update(assigned_to=None).where(open_tasks).execute()
 
 
-def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
+def _unassign_incidents(user: User, author: Author, now: datetime) -> None:
     """Unassign the user's open incidents, restart escalation runs, and write the reasons to the log.
 
     The escalation run restarts if the incident is not acknowledged and was assigned to the user, or has a
@@ -200,7 +200,7 @@ def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
     )
     bulk.insert(Timer, [_build_timer(row, now) for row in restarted])
     bulk.insert(
-        IncidentLog, [_build_log(row, user, actor, now) for row in found if row in rows or row in restarted]
+        IncidentLog, [_build_log(row, user, author, now) for row in found if row in rows or row in restarted]
     )
 
 
@@ -211,14 +211,14 @@ def _build_timer(incident: Incident, now: datetime) -> dict[str, object]:
     return {"incident": incident.id, "kind": TimerKind.ESCALATE, "key": key, "due_at": now}
 
 
-def _build_log(incident: Incident, user: User, actor: Actor, now: datetime) -> dict[str, object]:
+def _build_log(incident: Incident, user: User, author: Author, now: datetime) -> dict[str, object]:
     was_assigned = incident.assigned_to_id == user.id
     result = "assigned to nobody" if was_assigned else "a notification for them was pending"
     return {
         "incident": incident.id,
         "at": now,
         "what": "assigned" if was_assigned else "escalated",
-        "reason": f"{get_display_name(user)} was removed from the account by {actor.name}: {result}",
-        "actor_kind": actor.kind,
-        "user": actor.user,
+        "reason": f"{get_display_name(user)} was removed from the account by {author.name}: {result}",
+        "author_kind": author.kind,
+        "user": author.user,
     }

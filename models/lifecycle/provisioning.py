@@ -8,7 +8,7 @@ from datetime import datetime
 
 import peewee
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TargetType, TeamRole, Urgency
 from models.store.ids import digest, new_account_identifier, new_token, new_username, new_uuid
 from models.tables.accounts import Account, ConfigVersion, Token, User, bump_version
@@ -61,7 +61,7 @@ def create_user(
         is_verified=is_verified,
         joining_date=now,
     )
-    create_contact(user, "Primary Email", ACCOUNT_CHANNEL, email, now)
+    create_contact(user, "Primary Email", USER_EMAIL_CHANNEL, email, now)
     bump_version(account.id)
     return user
 
@@ -79,13 +79,13 @@ def create_contact(user: User, name: str, contact_type: int, value: str, now: da
     """Create a contact. The user's first e-mail contact gets a rule without delay for each urgency."""
     first = (
         not ContactMethod.select()
-        .where(ContactMethod.user == user, ContactMethod.contact_type == ACCOUNT_CHANNEL)
+        .where(ContactMethod.user == user, ContactMethod.contact_type == USER_EMAIL_CHANNEL)
         .exists()
     )
     contact = ContactMethod.create(
         unique_id=new_uuid(), user=user, name=name, contact_type=contact_type, value=value, creation_date=now
     )
-    if first and contact_type == ACCOUNT_CHANNEL:
+    if first and contact_type == USER_EMAIL_CHANNEL:
         for urgency in (Urgency.HIGH, Urgency.LOW):
             NotificationRule.create(
                 unique_id=new_uuid(), user=user, contact=contact, urgency=urgency, creation_date=now

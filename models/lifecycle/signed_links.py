@@ -36,7 +36,7 @@ class ExpiredLink(BadLink):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class IncidentLink:
     """A link to an incident, for one user; row numbers."""
 
     incident: int
@@ -90,13 +90,13 @@ class Signer:
         self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
         self._feeds = itsdangerous.URLSafeSerializer(key, salt="calendar")
 
-    def sign(self, link: Link, now: datetime) -> str:
+    def sign(self, link: IncidentLink, now: datetime) -> str:
         """Return a token for a URL path: letters, digits and -_. only."""
         return _sign(self._links, [link.incident, link.user, link.notification], now)
 
-    def read(self, token: str, now: datetime) -> Link:
+    def read(self, token: str, now: datetime) -> IncidentLink:
         """Return the signed link. Raises BadLink or ExpiredLink. Does not check whether the user exists."""
-        return Link(*_verify(self._links, token, now))
+        return IncidentLink(*_verify(self._links, token, now))
 
     def sign_invitation(self, invitation: Invitation, now: datetime) -> str:
         return _sign(self._invitations, [invitation.user, invitation.address], now)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import peewee
 
 from models.domain.applications import APPLICATIONS
-from models.domain.effects import Actor, IncidentState
+from models.domain.effects import Author, IncidentState
 from models.domain.enums import Collation, IntegrationType, RuleType, ServiceStatus, Urgency
 from models.domain.facts import (
     AlertRuleFacts,
@@ -109,7 +109,7 @@ def load_service_config(
 
 def lock_incident(
     incident_row: int,
-    actor: Actor,
+    author: Author,
     now: datetime,
     policies: Iterable[int] = (),
     slas: Iterable[int] = (),
@@ -126,7 +126,7 @@ def lock_incident(
     service = locked.services.get(incident.service or 0)
     config_keys = ConfigKeys.from_incidents([incident]).with_extra(policies, slas)
     config = load_incident_config(config_keys, now)
-    return IncidentContext(incident, service, config, actor, now, locked.get_children(incident))
+    return IncidentContext(incident, service, config, author, now, locked.get_children(incident))
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ def _group_by_incident(query: Iterable[Row]) -> dict[int, list[Row]]:
 
 
 def build_log_entry(row: IncidentLog) -> JsonDict:
-    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.actor_kind, "alert": row.alert}
+    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.author_kind, "alert": row.alert}
 
 
 def _build_timer(row: Timer) -> JsonDict:
@@ -226,7 +226,7 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "person": get_display_name(notification.user),
         "username": notification.user.username,
         "channel": get_channel_name(message.channel),
-        "contact": notification.contact.name if notification.contact else "the account's address",
+        "contact": notification.contact.name if notification.contact else "the user's own e-mail address",
         "kind": notification.kind,
         "reason": notification.reason,
         "not_before": notification.not_before,

@@ -274,6 +274,6 @@ def _load_processes(*conditions: peewee.Expression) -> list[ProcessLiveness]:
 def _is_process() -> peewee.Expression:
     """Return the condition for rows of processes.
 
-    The table also has rows by kind, of the clock and the probe; their names have no colon.
+    The table also has rows by kind, of the clock process and the probe; their names have no colon.
     """
     return Liveness.process.contains(":")

@@ -1,6 +1,6 @@
 """Find the channels that an account needs and whose settings are missing."""
 
-from models.domain.channels import ACCOUNT_CHANNEL, CHANNELS
+from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.tables.accounts import Account, User
 from models.tables.users import ContactMethod, NotificationRule
 from runtime.settings import Settings, find_unset
@@ -15,7 +15,7 @@ def list_delivery_problems(settings: Settings, account: Account) -> list[str]:
         .join(NotificationRule)
         .where(User.account == account, User.removed_at.is_null())
     )
-    contact_types = {ACCOUNT_CHANNEL, *(contact_type for (contact_type,) in used.distinct().tuples())}
+    contact_types = {USER_EMAIL_CHANNEL, *(contact_type for (contact_type,) in used.distinct().tuples())}
     problems = [describe_problem(settings, number) for number in CHANNELS if number in contact_types]
     return [problem for problem in problems if problem is not None]
 

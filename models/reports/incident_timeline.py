@@ -54,14 +54,14 @@ def load_entries(keys: Iterable[Key]) -> list[JsonDict]:
 def _load_logs(rows: Collection[int]) -> dict[int, JsonDict]:
     query = IncidentLog.select(IncidentLog, User).join(User, peewee.JOIN.LEFT_OUTER)
     return {
-        row.id: _build_entry("log", build_log_entry(row), actor=_build_actor(row))
+        row.id: _build_entry("log", build_log_entry(row), actor=_build_author(row))
         for row in query.where(IncidentLog.id.in_(rows))
     }
 
 
-def _build_actor(row: IncidentLog) -> JsonDict:
+def _build_author(row: IncidentLog) -> JsonDict:
     name, username = (get_display_name(row.user), row.user.username) if row.user else (None, None)
-    return {"kind": row.actor_kind, "name": name, "username": username}
+    return {"kind": row.author_kind, "name": name, "username": username}
 
 
 def _load_notes(rows: Collection[int]) -> dict[int, JsonDict]:

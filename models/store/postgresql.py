@@ -151,7 +151,7 @@ class Pool(PooledPostgresqlDatabase):
 
     def __init__(self, url: str) -> None:
         parsed = parse_url(url)
-        self._slots = threading.Semaphore(MAX_CONNECTIONS)
+        self._capacity = threading.Semaphore(MAX_CONNECTIONS)
         missing = {name: value for name, value in DEFAULTS.items() if name not in parsed}
         super().__init__(
             url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=300, **missing
@@ -160,18 +160,18 @@ class Pool(PooledPostgresqlDatabase):
     def connect(self, reuse_if_open: bool = False) -> bool:
         if not self.is_closed():
             return bool(super().connect(reuse_if_open))
-        if not self._slots.acquire(timeout=POOL_TIMEOUT_S):
+        if not self._capacity.acquire(timeout=POOL_TIMEOUT_S):
             raise MaxConnectionsExceeded(
                 f"all {MAX_CONNECTIONS} connections were in use for {POOL_TIMEOUT_S:.0f} s"
             )
         try:
             return bool(super().connect())
         except BaseException:
-            self._slots.release()
+            self._capacity.release()
             raise
 
     def _close(self, conn: psycopg.Connection, close_conn: bool = False) -> None:
         held = self.conn_key(conn) in self._in_use
         super()._close(conn, close_conn)
         if held:
-            self._slots.release()
+            self._capacity.release()

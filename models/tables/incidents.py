@@ -75,13 +75,13 @@ Incident.declare_index("incident_one_collecting", "service", where="status < 3 A
 
 
 class IncidentLog(Table):
-    """One change of an incident: time, kind, reason and actor. Rows never change."""
+    """One change of an incident: time, kind, reason and author. Rows never change."""
 
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
     at = UtcField()
     what = peewee.CharField(max_length=32)
     reason = peewee.TextField()
-    actor_kind = peewee.CharField(max_length=8)
+    author_kind = peewee.CharField(max_length=8, column_name="actor_kind")
     user = peewee.ForeignKeyField(User, null=True)
     # The unique_id of the alert that caused the change.
     alert = peewee.CharField(max_length=22, null=True)

@@ -17,7 +17,8 @@ class Message(Table):
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
       some seconds only.
     - `kind`: set for a message without notifications, for example an invitation; None for a test message.
-      Then `reason` names the person who requested it.
+    - `requested_by`: for a message without notifications, the name of the person who requested it; for a test
+      message, a sentence with the name.
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)
@@ -26,7 +27,7 @@ class Message(Table):
     contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL")
     channel = peewee.SmallIntegerField()
     kind = peewee.CharField(max_length=16, null=True)
-    reason = peewee.TextField(null=True)
+    requested_by = peewee.TextField(null=True, column_name="reason")
     created_at = UtcField()
     next_attempt_at = UtcField()
     claimed_until = UtcField(null=True)

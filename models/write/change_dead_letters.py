@@ -41,7 +41,7 @@ def split_keys(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
         yield keys[start : start + CHANGE_BATCH]
 
 
-def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
+def replay(keys: Sequence[Key], author: str) -> ChangeResult:
     """Make those that are still dead letters pending again, as if accepted now, in one transaction."""
     with store().write_transaction():
         bodies, alerts = _lock_rows(keys)
@@ -57,7 +57,7 @@ def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
                     "id": row.id,
                     **pending,
                     "creation_date": at,
-                    "reasons": [*row.reasons, _build_step(row, actor)],
+                    "reasons": [*row.reasons, _build_step(row, author)],
                 }
                 for row in replayed_alerts
             ],
@@ -73,17 +73,17 @@ def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
     )
 
 
-def _build_step(row: Event, actor: str) -> list[str]:
-    return ["replay", f"replayed by {actor}; it was a dead letter: {row.error}"]
+def _build_step(row: Event, author: str) -> list[str]:
+    return ["replay", f"replayed by {author}; it was a dead letter: {row.error}"]
 
 
-def drop(keys: Sequence[Key], actor: str) -> ChangeResult:
+def drop(keys: Sequence[Key], author: str) -> ChangeResult:
     """Drop those that are still dead letters, in one transaction. The alert trace still shows them."""
     with store().write_transaction():
         bodies, alerts = _lock_rows(keys)
         done = {"state": WorkState.DONE}
         bulk.update(
-            Receipt, [{"id": row.id, **done, "error": f"{DROPPED}{row.error}, by {actor}"} for row in bodies]
+            Receipt, [{"id": row.id, **done, "error": f"{DROPPED}{row.error}, by {author}"} for row in bodies]
         )
         bulk.update(
             Event,
@@ -92,7 +92,7 @@ def drop(keys: Sequence[Key], actor: str) -> ChangeResult:
                     "id": row.id,
                     **done,
                     "stage": "",
-                    "reasons": [*row.reasons, ["drop", f"dropped by {actor}"]],
+                    "reasons": [*row.reasons, ["drop", f"dropped by {author}"]],
                 }
                 for row in alerts
             ],

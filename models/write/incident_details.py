@@ -113,7 +113,7 @@ def expand_templates(
             yield AddTask(incident, name, title, description, effect.at, due_at, role)
         if template in found:
             reason = f"the tasks of template {found[template][0][0]}"
-            yield RecordLog(incident, effect.at, "tasks_added", reason, effect.actor)
+            yield RecordLog(incident, effect.at, "tasks_added", reason, effect.author)
 
 
 _TEMPLATE_TASKS = Prepared(

@@ -74,7 +74,7 @@ def _build_log(log: RecordLog, incident_rows: Mapping[str, int]) -> dict[str, ob
         "at": log.at,
         "what": log.what,
         "reason": log.reason,
-        "actor_kind": log.actor.kind.value,
-        "user": log.actor.user,
-        "alert": log.actor.alert,
+        "author_kind": log.author.kind.value,
+        "user": log.author.user,
+        "alert": log.author.alert,
     }

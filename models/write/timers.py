@@ -65,13 +65,13 @@ def reset_fired(reasons: Mapping[tuple[int, str], str]) -> None:
     `reasons` say why their notifications were cancelled before they were sent. The new outcome has no
     FIRED_ONCE prefix, so that `find_fired` does not find them.
     """
-    done = find_fired_rows(reasons.keys())
-    outcomes = {row: f"its notifications were cancelled: {reasons[key]}" for key, row in done.items()}
+    fired = find_fired_rows(reasons.keys())
+    outcomes = {row: f"its notifications were cancelled: {reasons[key]}" for key, row in fired.items()}
     bulk.update(Timer, [{"id": row, "outcome": outcome} for row, outcome in outcomes.items()])
 
 
 def _reconcile(
-    effects: list[ReconcileTimers], entries: list[_PendingTimer], done: Collection[tuple[str, str]]
+    effects: list[ReconcileTimers], entries: list[_PendingTimer], fired: Collection[tuple[str, str]]
 ) -> list[_PendingTimer]:
     by_incident: dict[str, dict[str, _PendingTimer]] = {}
     for entry in entries:
@@ -79,7 +79,8 @@ def _reconcile(
     all_entries = list(entries)
     for effect in effects:
         pending = by_incident.setdefault(effect.incident, {})
-        expected = {timer.key: timer for timer in effect.expected if (effect.incident, timer.key) not in done}
+        unfired = (timer for timer in effect.expected if (effect.incident, timer.key) not in fired)
+        expected = {timer.key: timer for timer in unfired}
         for key in [key for key in pending if key not in expected]:
             entry = pending.pop(key)
             entry.done_at, entry.outcome, entry.changed = effect.at, effect.reason, True

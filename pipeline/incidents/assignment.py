@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from models.domain.effects import (
-    Actor,
     AssignRole,
+    Author,
     CancelNotifications,
     CreateNotification,
     Effect,
@@ -41,13 +41,13 @@ def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "
     `person` None leaves the incident unassigned. If it is triggered and an assignment had stopped its
     escalation, a new run starts.
     """
-    incident, actor, now = context.incident, context.actor, context.now
+    incident, author, now = context.incident, context.author, context.now
     row = person.row if person else None
     if incident.assigned_to == row:
         return ()
     name = person.name if person else "nobody"
-    why = _add_reason(f"assigned to {name} by {actor.name}", reason)
-    log = RecordLog(incident.unique_id, now, "assigned", why, actor)
+    why = _add_reason(f"assigned to {name} by {author.name}", reason)
+    log = RecordLog(incident.unique_id, now, "assigned", why, author)
     unsnoozed = end_snooze(incident, now).with_changes(assigned_to=row)
     if not incident.is_open:
         return (log, *save_with_timers(context.with_incident(unsnoozed), why))
@@ -64,7 +64,7 @@ def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "
         person,
         NotificationKind.ASSIGNMENT,
         str(assigned.escalation_run),
-        f"assigned by {actor.name}",
+        f"assigned by {author.name}",
         context.config,
         now,
     )
@@ -78,11 +78,11 @@ def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "
 
 
 def assign_role(
-    incident: str, unique_id: str, role: Reference, person: Reference, actor: Actor, now: datetime
+    incident: str, unique_id: str, role: Reference, person: Reference, author: Author, now: datetime
 ) -> tuple[Effect, ...]:
     """Give a person a role in an incident, in place of the person who had it."""
-    reason = f"{role.name} is {person.name} by {actor.name}"
-    log = RecordLog(incident, now, "role_given", reason, actor)
+    reason = f"{role.name} is {person.name} by {author.name}"
+    log = RecordLog(incident, now, "role_given", reason, author)
     return (AssignRole(incident, unique_id, role.row, person.row, now), log)
 
 
@@ -95,21 +95,21 @@ def change_policy(
     is set. An assignee who stays still gets the pending assignment notification, unless the new run notifies
     the assignee.
     """
-    incident, config, actor, now = context.incident, context.config, context.actor, context.now
+    incident, config, author, now = context.incident, context.config, context.author, context.now
     if incident.escalation_policy == policy:
         return ()
     found = config.policies.get(policy or 0)
     why = _add_reason(
-        f"escalation policy changed to {found.name if found else 'none'} by {actor.name}", reason
+        f"escalation policy changed to {found.name if found else 'none'} by {author.name}", reason
     )
-    log = RecordLog(incident.unique_id, now, "rerouted", why, actor)
+    log = RecordLog(incident.unique_id, now, "rerouted", why, author)
     changed = end_snooze(incident, now).with_changes(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
         return (log, *save_with_timers(context.with_incident(changed), why))
     restarted = restart_escalation(changed, now)
-    turn: tuple[Effect, ...] = ()
+    advanced: tuple[Effect, ...] = ()
     if not keep_assignee:
-        person, turn = choose_assignee(found, config, config.next_targets.get(policy or 0, 0), now)
+        person, advanced = choose_assignee(found, config, config.next_targets.get(policy or 0, 0), now)
         restarted = restarted.with_changes(assigned_to=person.row if person else None)
     started = start_escalation(context.with_incident(restarted))
     notified = {effect.notification.user for effect in started if isinstance(effect, CreateNotification)}
@@ -123,7 +123,7 @@ def change_policy(
         if keep_assignee and not assignee_rows & notified
         else _REASSIGNED_KINDS
     )
-    return (CancelNotifications(incident.unique_id, now, why, cancelled_kinds), log, *turn, *started)
+    return (CancelNotifications(incident.unique_id, now, why, cancelled_kinds), log, *advanced, *started)
 
 
 def change_urgency(
@@ -135,7 +135,7 @@ def change_urgency(
     """
     incident, now = context.incident, context.now
     raised = urgency > incident.urgency
-    why = f"urgency {'raised' if raised else 'lowered'} by {context.actor.name}"
+    why = f"urgency {'raised' if raised else 'lowered'} by {context.author.name}"
     changed = incident.with_changes(urgency=urgency)
     created = rebuild_notifications(changed, notifications, raised=raised, why=why, now=now)
     return (

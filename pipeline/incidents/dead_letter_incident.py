@@ -6,11 +6,11 @@ This is invariant 9 (design, section 2).
 from datetime import datetime
 
 from models.domain import identity
-from models.domain.effects import Actor, ChangeSet, EntityState, SaveEntity
-from models.domain.enums import ActorKind
+from models.domain.effects import Author, ChangeSet, EntityState, SaveEntity
+from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext
 from pipeline import incidents
-from pipeline.alert import Alert, ParsedAlert, get_actor
+from pipeline.alert import Alert, ParsedAlert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 
@@ -53,13 +53,15 @@ def report_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
     name = integrations[alert.integration].name if alert.integration in integrations else "?"
     summary = f"{SUMMARY} Its trace_id is {alert.trace_id}."
     title = f"{MESSAGE} from {name}"
-    return _open_incident(alert.event_id, title, summary, state, get_actor(alert), alert.accepted_at, entity)
+    return _open_incident(
+        alert.event_id, title, summary, state, build_alert_author(alert), alert.accepted_at, entity
+    )
 
 
 def report_deleted(name: str, count: int, state: LaneState, now: datetime) -> ChangeSet:
     """Open an incident about alerts whose integration was deleted before they were processed."""
-    actor = Actor(ActorKind.ALERT, "alerts of a deleted integration")
-    return _open_incident(name, DELETED_MESSAGE, f"{DELETED_SUMMARY} Alerts: {count}.", state, actor, now)
+    author = Author(AuthorKind.ALERT, "alerts of a deleted integration")
+    return _open_incident(name, DELETED_MESSAGE, f"{DELETED_SUMMARY} Alerts: {count}.", state, author, now)
 
 
 def _open_incident(
@@ -67,7 +69,7 @@ def _open_incident(
     title: str,
     summary: str,
     state: LaneState,
-    actor: Actor,
+    author: Author,
     now: datetime,
     entity: EntityState | None = None,
 ) -> ChangeSet:
@@ -80,9 +82,9 @@ def _open_incident(
         summary=summary,
         from_alert=True,
     )
-    incident, turn = build_incident(new, facts.service, facts.config, state.next_targets, now)
-    context = IncidentContext(incident, facts.service, facts.config, actor, now)
+    incident, advanced = build_incident(new, facts.service, facts.config, state.next_targets, now)
+    context = IncidentContext(incident, facts.service, facts.config, author, now)
     reason = "an alert became a dead letter"
     opened = incidents.open_incident(context, reason, templates=[facts.service.task_template])
     held = (SaveEntity(entity.with_incident(incident.unique_id)),) if entity else ()
-    return ChangeSet(effects=[*opened, *held, *turn, *incidents.start_escalation(context)])
+    return ChangeSet(effects=[*opened, *held, *advanced, *incidents.start_escalation(context)])

@@ -1,16 +1,16 @@
 """Decide what a due timer does, and return it as effects. workers/timers/fire.py writes them."""
 
-from models.domain.effects import FIRED_ONCE, Actor, Effect
-from models.domain.enums import ActorKind
+from models.domain.effects import FIRED_ONCE, Author, Effect
+from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext
 from pipeline.incidents.escalation_run import save_with_timers
 from pipeline.incidents.status import change_status
 from pipeline.incidents.timers import TIMERS
 
 
-def build_timer_actor(kind: str) -> Actor:
+def build_timer_author(kind: str) -> Author:
     """Return the author of what a timer of this kind changes."""
-    return Actor(ActorKind.TIMER, kind.replace("_", " "))
+    return Author(AuthorKind.TIMER, kind.replace("_", " "))
 
 
 def decide_timer(context: IncidentContext, kind: str, key: str) -> tuple[str, tuple[Effect, ...]]:

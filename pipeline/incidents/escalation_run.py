@@ -40,15 +40,15 @@ def open_incident(
 
     The caller must also call `start_escalation`, which notifies people and sets the timers.
     """
-    incident, actor, now = context.incident, context.actor, context.now
+    incident, author, now = context.incident, context.author, context.now
     name = incident.unique_id
-    tasks = [ApplyTaskTemplate(name, template, now, actor) for template in templates if template]
-    return (SaveIncident(incident), RecordLog(name, now, "opened", reason, actor), *tasks)
+    tasks = [ApplyTaskTemplate(name, template, now, author) for template in templates if template]
+    return (SaveIncident(incident), RecordLog(name, now, "opened", reason, author), *tasks)
 
 
 def start_escalation(context: IncidentContext) -> tuple[Effect, ...]:
     """Start the escalation run: take the steps that are due now, and create the timer of the next step."""
-    incident, effects = escalation.advance(context.incident, context.config, context.actor, context.now)
+    incident, effects = escalation.advance(context.incident, context.config, context.author, context.now)
     return (*effects, *save_with_timers(context.with_incident(incident), "first step taken"))
 
 
@@ -57,18 +57,18 @@ def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> 
     effects = start_escalation(context)
     if person is None:
         return effects
-    incident, config, actor, now = context.incident, context.config, context.actor, context.now
+    incident, config, author, now = context.incident, context.config, context.author, context.now
     # A run that starts later notifies the people of its first step then. It is not known now who will be on
     # call.
     at = max(now, incident.run_started_at)
     known = config if at == now else replace(config, schedules={})
-    _, first = escalation.advance(incident, known, actor, at)
+    _, first = escalation.advance(incident, known, author, at)
     receiver = get_recipient(person, get_routing_time(config, at))
     if any(
         effect.notification.user == receiver.row for effect in first if isinstance(effect, CreateNotification)
     ):
         return effects
-    reason = f"assigned by {actor.name}"
+    reason = f"assigned by {author.name}"
     notifications = build_notifications(
         incident, person, NotificationKind.ASSIGNMENT, "0", reason, config, at
     )

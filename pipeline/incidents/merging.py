@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from models.domain.effects import Actor, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
+from models.domain.effects import Author, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus
 from models.domain.facts import IncidentContext
 from pipeline.incidents.escalation_run import (
@@ -39,7 +39,7 @@ def merge(
     parent: IncidentState,
     children: Sequence[IncidentState],
     grandchildren: Iterable[IncidentState],
-    actor: Actor,
+    author: Author,
     now: datetime,
 ) -> tuple[Effect, ...]:
     """Merge incidents into a parent: they become acknowledged and silent (contract 4.3).
@@ -48,32 +48,32 @@ def merge(
     since there are only two levels. The caller must first check with `check_merge`.
     """
     names = ", ".join(map(format_number, children))
-    merge_log = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {actor.name}", actor)
-    why = f"merged into {format_number(parent)} by {actor.name}"
-    child_effects = [_merge_child(child, parent, actor, now, why) for child in children]
-    grandchild_effects = [_move_grandchild(child, parent, actor, now, why) for child in grandchildren]
+    merge_log = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {author.name}", author)
+    why = f"merged into {format_number(parent)} by {author.name}"
+    child_effects = [_merge_child(child, parent, author, now, why) for child in children]
+    grandchild_effects = [_move_grandchild(child, parent, author, now, why) for child in grandchildren]
     return (merge_log, *(effect for effects in (*child_effects, *grandchild_effects) for effect in effects))
 
 
 def _merge_child(
-    child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
+    child: IncidentState, parent: IncidentState, author: Author, now: datetime, why: str
 ) -> tuple[Effect, ...]:
     # A merged incident notifies nobody. So it must not collect the later alerts of its service.
     merged = clear_snooze(child).with_changes(parent=parent.row, collecting=False)
-    context = IncidentContext(merged, None, EMPTY_CONFIG, actor, now)
+    context = IncidentContext(merged, None, EMPTY_CONFIG, author, now)
     acknowledged = change_status(context, IncidentStatus.ACKNOWLEDGED, why)
     return (
         *acknowledged,
-        RecordLog(child.unique_id, now, "merged", why, actor),
+        RecordLog(child.unique_id, now, "merged", why, author),
         CancelNotifications(child.unique_id, now, why),
         *save_with_timers(context.with_incident(get_saved(merged, acknowledged)), why),
     )
 
 
 def _move_grandchild(
-    child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
+    child: IncidentState, parent: IncidentState, author: Author, now: datetime, why: str
 ) -> tuple[Effect, ...]:
-    log = RecordLog(child.unique_id, now, "merged", f"its parent is {why}", actor)
+    log = RecordLog(child.unique_id, now, "merged", f"its parent is {why}", author)
     return (SaveIncident(child.with_changes(parent=parent.row)), log)
 
 
@@ -82,8 +82,8 @@ def unmerge(context: IncidentContext, parent: IncidentState) -> tuple[Effect, ..
 
     It has no escalation run, so only the SLAs of the configuration are needed.
     """
-    child, actor, now = context.incident, context.actor, context.now
-    why = f"unmerged from {format_number(parent)} by {actor.name}"
+    child, author, now = context.incident, context.author, context.now
+    why = f"unmerged from {format_number(parent)} by {author.name}"
     detached = detach(child, now) if child.is_open else child.with_changes(parent=None)
-    log = RecordLog(child.unique_id, now, "unmerged", why, actor)
+    log = RecordLog(child.unique_id, now, "unmerged", why, author)
     return (log, *save_with_timers(context.with_incident(detached), why))

@@ -52,10 +52,10 @@ def build_incident(
     `next_targets` are the places of the next targets of round-robin policies, by row.
     """
     policy = new.escalation_policy or service.escalation_policy
-    assignee, turn = new.assignee, tuple[Effect, ...]()
+    assignee, advanced = new.assignee, tuple[Effect, ...]()
     if assignee is None:
         found = config.policies.get(policy or 0)
-        assignee, turn = targets.choose_assignee(found, config, next_targets.get(policy or 0, 0), now)
+        assignee, advanced = targets.choose_assignee(found, config, next_targets.get(policy or 0, 0), now)
     is_acknowledged = new.status is IncidentStatus.ACKNOWLEDGED
     incident = IncidentState(
         unique_id=new.unique_id,
@@ -81,4 +81,4 @@ def build_incident(
         context_window_end=now if new.from_alert else None,
         collecting=new.collects and service.collation is Collation.TIME_BASED,
     )
-    return incident, turn
+    return incident, advanced

@@ -34,7 +34,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, reason: str)
     A resolve also resolves the open incidents among the children. If the incident is triggered again or
     reopened, its snooze ends and it has no parent any more.
     """
-    incident, actor, now = context.incident, context.actor, context.now
+    incident, author, now = context.incident, context.author, context.now
     if incident.status is status:
         return ()
     if status is IncidentStatus.TRIGGERED:
@@ -48,7 +48,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, reason: str)
             acknowledged_date=before.acknowledged_date or now,
             sla_acknowledged_at=before.sla_acknowledged_at or now,
             resolved_date=None,
-            assigned_to=before.assigned_to or actor.user,
+            assigned_to=before.assigned_to or author.user,
         )
         action, cancelled_kinds = "acknowledged", _ACKNOWLEDGED_KINDS
         released: tuple[Effect, ...] = ()
@@ -56,16 +56,16 @@ def change_status(context: IncidentContext, status: IncidentStatus, reason: str)
         changed = clear_snooze(incident).with_changes(status=status, resolved_date=now, collecting=False)
         action, cancelled_kinds = "resolved", frozenset(NotificationKind)
         released = (
-            ReleaseEntities(incident.unique_id, actor.is_person),
+            ReleaseEntities(incident.unique_id, author.is_person),
             *_resolve_children(context),
         )
-    why = f"{action} by {actor.name}"
+    why = f"{action} by {author.name}"
     return (
         *save_with_timers(context.with_incident(changed), why),
         *released,
         *reclaimed,
         CancelNotifications(incident.unique_id, now, why, cancelled_kinds),
-        RecordLog(incident.unique_id, now, action, reason, actor),
+        RecordLog(incident.unique_id, now, action, reason, author),
     )
 
 
@@ -77,7 +77,7 @@ def _retrigger(context: IncidentContext, reason: str) -> tuple[Effect, ...]:
     )
     return (
         *_reclaim(context),
-        RecordLog(incident.unique_id, now, "triggered", reason, context.actor),
+        RecordLog(incident.unique_id, now, "triggered", reason, context.author),
         *start_escalation(context.with_incident(triggered)),
     )
 
@@ -91,14 +91,14 @@ def _reclaim(context: IncidentContext) -> tuple[Effect, ...]:
     if incident.parent is None:
         return entities
     reason = "it is a separate incident again"
-    return (*entities, RecordLog(incident.unique_id, context.now, "unmerged", reason, context.actor))
+    return (*entities, RecordLog(incident.unique_id, context.now, "unmerged", reason, context.author))
 
 
 def _resolve_children(context: IncidentContext) -> tuple[Effect, ...]:
     reason = f"merged into {format_number(context.incident)}, which is resolved"
     resolved = [
         change_status(
-            IncidentContext(child, None, EMPTY_CONFIG, context.actor, context.now),
+            IncidentContext(child, None, EMPTY_CONFIG, context.author, context.now),
             IncidentStatus.RESOLVED,
             reason,
         )
@@ -116,12 +116,12 @@ def check_snooze(incident: IncidentState) -> str | None:
 
 def snooze(context: IncidentContext, until: datetime) -> tuple[Effect, ...]:
     """Silence an acknowledged incident until a time at which it is triggered again."""
-    incident, actor, now = context.incident, context.actor, context.now
-    why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {actor.name}"
+    incident, author, now = context.incident, context.author, context.now
+    why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {author.name}"
     snoozed = incident.with_changes(snoozed_at=now, snoozed_till=until)
     return (
         CancelNotifications(incident.unique_id, now, f"snoozed {why}", _SNOOZED_KINDS),
-        RecordLog(incident.unique_id, now, "snoozed", why, actor),
+        RecordLog(incident.unique_id, now, "snoozed", why, author),
         *save_with_timers(context.with_incident(snoozed), f"snoozed {why}"),
     )
 
@@ -131,9 +131,9 @@ def unsnooze(context: IncidentContext) -> tuple[Effect, ...]:
 
     No effects without a snooze.
     """
-    incident, actor, now = context.incident, context.actor, context.now
+    incident, author, now = context.incident, context.author, context.now
     if incident.snoozed_till is None:
         return ()
-    why = f"snooze ended by {actor.name}"
-    log = RecordLog(incident.unique_id, now, "unsnoozed", why, actor)
+    why = f"snooze ended by {author.name}"
+    log = RecordLog(incident.unique_id, now, "unsnoozed", why, author)
     return (log, *save_with_timers(context.with_incident(end_snooze(incident, now)), why))

@@ -76,7 +76,7 @@ def escalate(context: IncidentContext, key: str) -> TimerDecision:
         return TimerDecision(f"incident is {incident.status.name.lower()}")
     if not incident.escalating:
         return TimerDecision("escalation was stopped")
-    updated, effects = escalation.advance(incident, config, context.actor, context.now)
+    updated, effects = escalation.advance(incident, config, context.author, context.now)
     taken = updated.next_step - incident.next_step
     outcome = f"{taken} step{'s' * (taken != 1)} taken"
     if not taken and incident.escalation_policy in config.policies:

@@ -34,7 +34,7 @@ from models.domain.effects import (
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
-from pipeline.incidents.decide_timer import build_timer_actor, decide_timer
+from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from pipeline.incidents.timers import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import Interrupted
@@ -259,7 +259,7 @@ class SimulationEngine:
     def _build_context(self, name: str, kind: str, now: datetime) -> IncidentContext:
         incident, facts = self.state.incidents[name], self.state.facts
         children = tuple(self.state.get_children(incident))
-        return IncidentContext(incident, facts.service, facts.config, build_timer_actor(kind), now, children)
+        return IncidentContext(incident, facts.service, facts.config, build_timer_author(kind), now, children)
 
     def _commit(self, effects: Iterable[Effect], now: datetime) -> None:
         """Apply the effects of one transaction."""

@@ -10,7 +10,7 @@ from models.domain.effects import Decision, Effect, EntityState, IncidentState, 
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import IncidentContext
 from pipeline import incidents
-from pipeline.alert import Alert, get_actor
+from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident import opens_incident
 from pipeline.stages.incident_details import build_details
@@ -130,7 +130,7 @@ def _change_status(
 ) -> tuple[Effect, ...]:
     facts = state.facts
     children = tuple(state.get_children(incident)) if status is IncidentStatus.RESOLVED else ()
-    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now, children)
+    context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now, children)
     return incidents.change_status(context, status, f"an alert said {alert.alert_type.name.lower()}")
 
 

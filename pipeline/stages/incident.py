@@ -7,7 +7,7 @@ from models.domain.effects import Decision, Effect, SaveEntity, SaveIncident, pr
 from models.domain.enums import AlertType, Collation
 from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
 from pipeline import incidents
-from pipeline.alert import NO_OPTIONS, Alert, get_actor, get_urgency
+from pipeline.alert import NO_OPTIONS, Alert, build_alert_author, get_urgency
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident_details import build_details, build_tasks
@@ -33,12 +33,12 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
             f"{level} opens no incident here: the integration opens them for {_describe_levels(integration)}"
         )
     facts = state.facts
-    incident, turn = build_incident(
+    incident, advanced = build_incident(
         _build_new(alert, state), facts.service, facts.config, state.next_targets, now
     )
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     templates = (facts.service.task_template, *alert.options.task_templates)
-    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now)
+    context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now)
     opened = incidents.open_incident(context, reason, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
     details: tuple[Effect, ...] = ()
@@ -51,7 +51,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         "opens an incident",
         *_stop_collecting(facts.service, state),
         *opened,
-        *turn,
+        *advanced,
         SaveEntity(entity.with_incident(incident.unique_id)),
         *details,
         incident=incident.unique_id,

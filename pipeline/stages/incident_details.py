@@ -16,7 +16,7 @@ from models.domain.effects import (
 )
 from models.domain.facts import Reference
 from pipeline import incidents
-from pipeline.alert import Alert, get_actor
+from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
 from pipeline.sources.cleaning import clean_line
 from schedules.escalation.responders import ResponderRequest, request_responders
@@ -53,7 +53,9 @@ def _assign_roles(alert: Alert, incident: str, state: LaneState, now: datetime) 
         if row in roles and person is not None and state.roles.get((incident, row)) != person.row:
             holder = Reference(person.row, person.name)
             unique_id = identity.make_assignment_id(incident, row)
-            yield from incidents.assign_role(incident, unique_id, roles[row], holder, get_actor(alert), now)
+            yield from incidents.assign_role(
+                incident, unique_id, roles[row], holder, build_alert_author(alert), now
+            )
 
 
 def _request_responders(
@@ -65,7 +67,7 @@ def _request_responders(
     requests = list(_list_requests(alert, incident.unique_id, state))
     if not requests or not incident.is_open:
         return ()
-    effects = request_responders(incident, requests, state.facts.config, get_actor(alert), now)
+    effects = request_responders(incident, requests, state.facts.config, build_alert_author(alert), now)
     delay = incident.run_started_at - now
     if delay.total_seconds() <= 0:
         return effects
@@ -92,8 +94,8 @@ def _list_requests(alert: Alert, incident: str, state: LaneState) -> Iterator[Re
 
 def build_tasks(alert: Alert, incident: str, now: datetime) -> Iterator[Effect]:
     """Return the tasks that an alert's rules add to the incident that it opens."""
-    actor = get_actor(alert)
+    author = build_alert_author(alert)
     for index, text in enumerate(alert.options.tasks):
         title = clean_line(text.partition("\n")[0], MAX_TITLE_LENGTH)
         yield AddTask(incident, identity.make_task_id(alert.event_id, index), title, text, now)
-        yield RecordLog(incident, now, "task_added", f"task {title} added by {actor.name}", actor)
+        yield RecordLog(incident, now, "task_added", f"task {title} added by {author.name}", author)

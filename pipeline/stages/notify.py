@@ -6,7 +6,7 @@ from models.domain import identity
 from models.domain.effects import CreateNotification, Decision, stop
 from models.domain.facts import IncidentContext
 from pipeline import incidents
-from pipeline.alert import Alert, get_actor
+from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
 
 
@@ -15,7 +15,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     incident = state.incidents[identity.make_incident_id(alert.event_id)]
     facts = state.facts
     assignee = facts.config.people.get(alert.options.assigned_to or "")
-    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now)
+    context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now)
     effects = incidents.start_for_assignee(context, assignee)
     created = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
     people = facts.config.people.values()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from models.domain.effects import (
-    Actor,
+    Author,
     CreateNotification,
     Effect,
     IncidentState,
@@ -66,7 +66,7 @@ def _get_pass_length(policy: PolicyFacts) -> timedelta:
 
 
 def advance(
-    incident: IncidentState, config: OnCallConfig, actor: Actor, now: datetime
+    incident: IncidentState, config: OnCallConfig, author: Author, now: datetime
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
     """Take all due steps in order. Return the incident with its next step, and the effects.
 
@@ -78,20 +78,20 @@ def advance(
     effects: list[Effect] = []
     # A policy that was deleted during the run names nobody either; this ends the run.
     if policy is None or _reaches_nobody(incident, policy, resolver, now):
-        effects += notify_last_resort(incident, config, actor, now)
+        effects += notify_last_resort(incident, config, author, now)
         incident = incident.with_changes(paged_someone=True)
     if policy is None:
         return incident.with_changes(exhausted=True), tuple(effects)
     notified: set[NotifiedKey] = set()
     for step in _list_due_steps(incident, policy, resolver, now):
         people = _list_people(incident, policy, step, resolver)
-        effects += _take_step(incident, policy, step, people, config, resolver, actor, now, notified)
+        effects += _take_step(incident, policy, step, people, config, resolver, author, now, notified)
         incident = incident.with_changes(
             next_step=step + 1, paged_someone=incident.paged_someone or bool(people)
         )
     # The people who were on call at the start of the run may be off call when their step is due.
     if not incident.paged_someone and incident.next_step >= len(policy.steps):
-        effects += notify_last_resort(incident, config, actor, now)
+        effects += notify_last_resort(incident, config, author, now)
         incident = incident.with_changes(paged_someone=True)
     return incident.with_changes(exhausted=is_exhausted(incident, policy)), tuple(effects)
 
@@ -143,29 +143,29 @@ def _take_step(
     people: list[PersonFacts],
     config: OnCallConfig,
     resolver: OnCallResolver,
-    actor: Actor,
+    author: Author,
     now: datetime,
     notified: set[NotifiedKey],
 ) -> list[Effect]:
     passes, index = divmod(step, len(policy.steps))
     label = f"step {index + 1} of policy {policy.name}" + (f", pass {passes + 1}" if passes else "")
     if not people:
-        return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody to notify", actor)]
-    why, was_turn = (
+        return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody to notify", author)]
+    why, is_next_target = (
         resolver.explain(policy.steps[index]),
         not index and policy.assignee_only and is_round_robin(policy),
     )
     notifications: list[NotificationState] = []
     for person in people:
-        turn = "next in the round robin" if was_turn else ""
-        reasons = (f"named by {label}", why.get(person.username, ""), turn)
+        round_robin = "next in the round robin" if is_next_target else ""
+        reasons = (f"named by {label}", why.get(person.username, ""), round_robin)
         reason = ", ".join(part for part in reasons if part)
         reason_key = f"{incident.escalation_run}:{step}"
         notifications += build_notifications(
             incident, person, NotificationKind.ESCALATION, reason_key, reason, config, now
         )
     names = ", ".join(describe_person(person, config, now) for person in people)
-    log = RecordLog(incident.unique_id, now, "escalated", f"{label}: {names}", actor)
+    log = RecordLog(incident.unique_id, now, "escalated", f"{label}: {names}", author)
     return [
         log,
         *(CreateNotification(notification) for notification in _drop_duplicates(notifications, notified)),
@@ -184,7 +184,7 @@ def _drop_duplicates(
 
 
 def notify_last_resort(
-    incident: IncidentState, config: OnCallConfig, actor: Actor, now: datetime
+    incident: IncidentState, config: OnCallConfig, author: Author, now: datetime
 ) -> list[Effect]:
     """Notify the team's managers, or else the account's owner, since the run reaches nobody.
 
@@ -203,7 +203,7 @@ def notify_last_resort(
             incident, person, NotificationKind.NOBODY_PAGED, reason_key, reason, config, at
         )
     ]
-    log = RecordLog(incident.unique_id, now, "escalated", reason, actor)
+    log = RecordLog(incident.unique_id, now, "escalated", reason, author)
     return [log, *(CreateNotification(notification) for notification in notifications)]
 
 

@@ -6,7 +6,7 @@ Contract section 4.4, rows 6, 8, 9 and 11.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.effects import IncidentState, NotificationState
 from models.domain.enums import OPEN_STATUSES, IncidentStatus, NotificationKind
 from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
@@ -65,7 +65,7 @@ def build_notifications(
 ) -> list[NotificationState]:
     """Build one notification per notification rule of the person for the incident's urgency.
 
-    A person without such a rule gets one at once, at the address of their account. `reason_key` separates
+    A person without such a rule gets one at once, at their own e-mail address. `reason_key` separates
     the reasons of one kind, for example by run and step.
     """
     receiver, reason = _apply_forwarding(person, reason, config, now)
@@ -92,7 +92,7 @@ def rebuild_notifications(
             sent_contacts = set() if raised else {one.contact for one in group if one.is_sent}
             begins = _get_start(incident, group, now)
             rebuilt = _build_by_urgency(incident, person, kind, reason_key, reason, begins)
-            # A person who was notified before needs no fallback to the account's address.
+            # A person who was notified before needs no fallback to the user's own e-mail address.
             yield from (
                 notification
                 for notification in rebuilt
@@ -191,7 +191,7 @@ def _build_by_rules(
     reason: str,
     now: datetime,
 ) -> list[NotificationState]:
-    """Build a notification for each rule, or one to the account's address with `fallback_reason`."""
+    """Build a notification for each rule, or one to the user's own e-mail address with `fallback_reason`."""
     prefix = f"{build_key_prefix(incident.unique_id, kind, reason_key)}{receiver.username}"
     if not rules:
         return [
@@ -200,10 +200,10 @@ def _build_by_rules(
                 incident=incident.unique_id,
                 user=receiver.row,
                 contact=None,
-                channel=ACCOUNT_CHANNEL,
+                channel=USER_EMAIL_CHANNEL,
                 rule=None,
                 kind=kind,
-                reason=f"{reason}; {fallback_reason}, so the account's address",
+                reason=f"{reason}; {fallback_reason}, so the user's own e-mail address",
                 not_before=now,
                 group_key=f"{kind}:{group_key}:0",
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from models.domain.effects import Actor, AddResponder, CreateNotification, Effect, IncidentState, RecordLog
+from models.domain.effects import AddResponder, Author, CreateNotification, Effect, IncidentState, RecordLog
 from models.domain.enums import NotificationKind
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
 from schedules.escalation import escalation, notifications
@@ -29,7 +29,7 @@ def request_responders(
     incident: IncidentState,
     requests: Iterable[ResponderRequest],
     config: OnCallConfig,
-    actor: Actor,
+    author: Author,
     now: datetime,
 ) -> tuple[Effect, ...]:
     """Add a responder for each request and notify the people whom it names.
@@ -39,7 +39,9 @@ def request_responders(
     the team's managers or else the owner are notified: invariant 9 (design, section 2).
     """
     return tuple(
-        effect for request in requests for effect in _request_responder(incident, request, config, actor, now)
+        effect
+        for request in requests
+        for effect in _request_responder(incident, request, config, author, now)
     )
 
 
@@ -49,7 +51,7 @@ def build_key_prefix(incident: str, request: str) -> str:
 
 
 def _request_responder(
-    incident: IncidentState, request: ResponderRequest, config: OnCallConfig, actor: Actor, now: datetime
+    incident: IncidentState, request: ResponderRequest, config: OnCallConfig, author: Author, now: datetime
 ) -> Iterable[Effect]:
     people, whom = _find_people(request, config, now)
     yield AddResponder(
@@ -61,10 +63,10 @@ def _request_responder(
         request.subject,
         request.message,
     )
-    yield RecordLog(incident.unique_id, now, "called", f"{whom} asked to help by {actor.name}", actor)
+    yield RecordLog(incident.unique_id, now, "called", f"{whom} asked to help by {author.name}", author)
     if not incident.is_open:
         return
-    reason = f"asked to help by {actor.name}"
+    reason = f"asked to help by {author.name}"
     for person in people:
         for notification in notifications.build_notifications(
             incident, person, NotificationKind.RESPONDER, request.unique_id, reason, config, now

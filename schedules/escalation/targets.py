@@ -73,23 +73,24 @@ def find_first_people(policy: PolicyFacts | None, config: OnCallConfig, at: date
 
 
 def choose_assignee(
-    policy: PolicyFacts | None, config: OnCallConfig, turn: int, at: datetime
+    policy: PolicyFacts | None, config: OnCallConfig, next_target: int, at: datetime
 ) -> tuple[PersonFacts | None, tuple[Effect, ...]]:
     """Choose the assignee of an incident with this policy: the first person of the first step with people.
 
-    With round robin, the targets of a first step without delay take turns. The target of index `turn` is
-    chosen or, if it names nobody now, the next one that does. The new turn is returned as an effect.
+    With round robin, the targets of a first step without delay are chosen one after the other. The target
+    of index `next_target` is chosen or, if it names nobody now, the next one that does. The advance is
+    returned as an effect.
     """
     first = policy.steps[0] if policy and policy.steps else None
     if policy is not None and first is not None and is_round_robin(policy):
         count = len(first.targets)
-        for index in ((turn + skipped) % count for skipped in range(count)):
+        for index in ((next_target + skipped) % count for skipped in range(count)):
             people = get_people(StepFacts(0, (first.targets[index],)), config, at)
             if people:
-                return people[0], (AdvanceRoundRobin(policy.row, turn, (index + 1) % count),)
+                return people[0], (AdvanceRoundRobin(policy.row, next_target, (index + 1) % count),)
     return next(iter(find_first_people(policy, config, at)), None), ()
 
 
 def is_round_robin(policy: PolicyFacts) -> bool:
-    """Return whether incidents of the policy are assigned in turns; this needs a first step without delay."""
+    """Return whether the policy assigns incidents by round robin; this needs a first step without delay."""
     return policy.round_robin and bool(policy.steps) and policy.steps[0].delay_minutes == 0

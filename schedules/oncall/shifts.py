@@ -35,8 +35,8 @@ MIN_SPAN = timedelta(hours=1)
 NOTHING = timedelta()
 # Stands for the end of something without an end.
 NEVER = datetime.max.replace(tzinfo=UTC)
-# No run of turns of one person is longer than this, except one without an end.
-MAX_RUN = 36_525 * DAY
+# No series of turns of one person is longer than this, except one without an end.
+MAX_SERIES = 36_525 * DAY
 # Clock changes move turns by less than this.
 CLOCK_MARGIN = 2 * DAY
 
@@ -133,9 +133,9 @@ def _extend_shift(schedule: ScheduleFacts, shift: Shift) -> FullShift:
         return _extend_single(schedule, layer, shift)
     reach = _get_reach(layer, shift.username)
     nearby = list_shifts(replace(schedule, layers=(layer,)), shift.start - reach, shift.end + reach)
-    runs = join_shifts(each for each in nearby if each.key == shift.key)
-    run = next(run for run in runs if run.start <= shift.start < run.end)
-    return FullShift(run, run.end)
+    joined = join_shifts(each for each in nearby if each.key == shift.key)
+    full = next(each for each in joined if each.start <= shift.start < each.end)
+    return FullShift(full, full.end)
 
 
 def _extend_single(schedule: ScheduleFacts, layer: LayerFacts, shift: Shift) -> FullShift:
@@ -147,8 +147,8 @@ def _extend_single(schedule: ScheduleFacts, layer: LayerFacts, shift: Shift) -> 
 
 
 def _get_reach(layer: LayerFacts, username: str) -> timedelta:
-    """Return how far a person's run of turns or windows may reach beyond the known part of it."""
-    reach = MAX_RUN if is_unrestricted(layer) else 2 * CYCLES[layer.restriction_type]
+    """Return how far a person's series of turns or windows may reach beyond the known part of it."""
+    reach = MAX_SERIES if is_unrestricted(layer) else 2 * CYCLES[layer.restriction_type]
     if len(set(layer.usernames)) > 1:
         # The last turns of a round and the first of the next round follow each other.
         in_a_row = groupby(layer.usernames * 2)

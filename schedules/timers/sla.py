@@ -222,4 +222,4 @@ def format_duration(seconds: int) -> str:
 
 
 def _log(context: IncidentContext, reason: str) -> RecordLog:
-    return RecordLog(context.incident.unique_id, context.now, "sla", reason, context.actor)
+    return RecordLog(context.incident.unique_id, context.now, "sla", reason, context.author)

@@ -6,8 +6,8 @@ from typing import get_args, get_type_hints
 import pytest
 
 from models.domain.effects import (
-    Actor,
     AddNote,
+    Author,
     ChangeSet,
     CreateNotification,
     Effect,
@@ -18,7 +18,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveIncident,
 )
-from models.domain.enums import ActorKind
+from models.domain.enums import AuthorKind
 from models.write import apply
 from models.write.notifications import NewNotification
 from pipeline import lane_state
@@ -113,7 +113,7 @@ def test_only_the_writers_of_the_given_effects_run_in_the_order_of_the_table(mon
     ran = []
     for kind in apply.WRITERS:
         monkeypatch.setitem(apply.WRITERS, kind, lambda *_, kind=kind: ran.append(kind))
-    log = RecordLog("incident-1", NOON, "opened", "critical alert", Actor(ActorKind.TIMER, "timer"))
+    log = RecordLog("incident-1", NOON, "opened", "critical alert", Author(AuthorKind.TIMER, "timer"))
 
     apply.apply(ChangeSet([ExpectPing(7, NOON), log, SaveIncident(incident()), log]))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, ContactType
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, ContactType
 from models.load.lane import lock_incident
 from models.load.maintenance import load_windows
 from models.store.base import store
@@ -131,7 +131,7 @@ def window(world: World, now: datetime):
     return create_window
 
 
-ALICE = Actor(ActorKind.USER, "Alice")
+ALICE = Author(AuthorKind.USER, "Alice")
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus, ServiceStatus, WorkState
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus, ServiceStatus, WorkState
 from models.load.lane import lock_incident, lock_with_children
 from models.store.base import store
 from models.tables.accounts import bump_version
@@ -29,7 +29,7 @@ from tests.support.scenarios.maintenance import (
 )
 from workers.periodic import release_maintenance, retention
 
-ALICE = Actor(ActorKind.USER, "Alice")
+ALICE = Author(AuthorKind.USER, "Alice")
 AGAIN = "[Checkout] #2 Disk full on db1 (critical)"
 THIRD = "[Checkout] #3 Disk full on db1 (critical)"
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.effects import Actor
-from models.domain.enums import ActorKind
+from models.domain.effects import Author
+from models.domain.enums import AuthorKind
 from models.lifecycle import offboarding
 from models.store.base import store
 from models.store.ids import new_uuid
@@ -193,7 +193,7 @@ def test_offboarding_a_receiver_of_forwarding_notifies_somebody_else(timeline, w
 
     with store().write_transaction():
         offboarding.remove(
-            world.bob, Actor(ActorKind.USER, "Alice", user=world.alice.id), timeline.now, names_user
+            world.bob, Author(AuthorKind.USER, "Alice", user=world.alice.id), timeline.now, names_user
         )
         bump_version(world.account.id)
     timeline.after(hours=1)

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 
 from models.domain.enums import TimerKind
-from models.lifecycle.signed_links import Link, get_signer
+from models.lifecycle.signed_links import IncidentLink, get_signer
 from models.store.ids import digest
 from models.tables.accounts import Token
 from models.tables.events import Receipt
@@ -75,7 +75,7 @@ def test_a_status_change_has_the_present_time(opened_incident, host_offset, ask)
 
 def test_a_link_works_for_seven_days(opened_incident, host_offset, ask):
     notification = Notification.get()
-    link = Link(opened_incident.id, notification.user_id, notification.id)
+    link = IncidentLink(opened_incident.id, notification.user_id, notification.id)
 
     def opens(age):
         return ask(

@@ -185,7 +185,7 @@ def test_an_address_must_have_the_form_of_its_channel(pages, carry, ask, world):
     assert ask("PUT", path, full).json["contact_type"] == 1
 
 
-def test_the_account_is_notified_if_a_new_channel_refuses(pages, carry, alert, work):
+def test_the_users_own_address_is_notified_if_a_channel_refuses(pages, carry, alert, work):
     carry("lost")
     alert()
     with start_mailbox() as box:
@@ -194,10 +194,13 @@ def test_the_account_is_notified_if_a_new_channel_refuses(pages, carry, alert, w
         deliver.send_due(1)
 
     assert [to for to, _ in box.mails] == ["alice@example.org"]
-    assert "the message to Notebook was refused, so the account's address" in box.mails[0][1].get_content()
+    reason = "the message to Notebook was refused, so the user's own e-mail address"
+    assert reason in box.mails[0][1].get_content()
 
 
-def test_the_account_is_notified_if_a_new_channel_has_no_settings(pages, carry, alert, work, monkeypatch):
+def test_the_users_own_address_is_notified_if_a_channel_has_no_settings(
+    pages, carry, alert, work, monkeypatch
+):
     carry("kitchen wall")
     alert()
     with start_mailbox() as box:
@@ -208,7 +211,7 @@ def test_the_account_is_notified_if_a_new_channel_has_no_settings(pages, carry, 
         deliver.send_due(1)
 
     first = Notification.select().order_by(Notification.id).get()
-    assert first.outcome == "not sent: set TOCSIN_NOTEBOOK; the account's address is notified instead"
+    assert first.outcome == "not sent: set TOCSIN_NOTEBOOK; the user's own e-mail address is notified instead"
     assert "no message could be sent to Notebook" in box.mails[0][1].get_content()
 
 

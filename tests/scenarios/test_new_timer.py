@@ -29,7 +29,7 @@ def expect_reminder(incident, service, config):
 
 
 def remind(context, key):
-    log = RecordLog(context.incident.unique_id, context.now, "reminder", "still triggered", context.actor)
+    log = RecordLog(context.incident.unique_id, context.now, "reminder", "still triggered", context.author)
     return TimerDecision("the reminder is logged", (log,), fired=True)
 
 
@@ -40,7 +40,7 @@ def reminder(monkeypatch):
 
 def list_reminders():
     return [
-        (row.actor_kind, row.reason) for row in IncidentLog.select().where(IncidentLog.what == "reminder")
+        (row.author_kind, row.reason) for row in IncidentLog.select().where(IncidentLog.what == "reminder")
     ]
 
 

@@ -60,7 +60,7 @@ class Setup:
     steps: Sequence[tuple[int, Sequence[str]]]
     repeat: int
     move_to_next: bool
-    by_turns: tuple[bool, bool, int]
+    round_robin: tuple[bool, bool, int]
     schedule_layers: Sequence[tuple[Sequence[str], int]]
     zone: str
     overrides: Sequence[tuple[str, int, int]]
@@ -90,7 +90,7 @@ SETUPS = st.builds(
     ).map(lambda steps: [(sum(delay for delay, _ in steps[: n + 1]), to) for n, (_, to) in enumerate(steps)]),
     repeat=st.integers(0, 3),
     move_to_next=st.booleans(),
-    by_turns=st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)),
+    round_robin=st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)),
     schedule_layers=st.lists(
         st.tuples(
             st.lists(any_person, min_size=1, max_size=3, unique=True),
@@ -142,7 +142,7 @@ BASE_SETUP = Setup(
     steps=[(0, ["alice"]), (5, ["schedule", "bob"])],
     repeat=1,
     move_to_next=False,
-    by_turns=(False, False, 0),
+    round_robin=(False, False, 0),
     schedule_layers=[(["bob", "charlie"], 600)],
     zone="UTC",
     overrides=[],
@@ -154,7 +154,7 @@ BASE_SETUP = Setup(
     at=NOON,
 )
 EMPTY = {"steps": [(0, ["gap"]), (5, ["gap"])]}
-TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, True, 1)}
+ROUND_ROBIN = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "round_robin": (True, True, 1)}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, 
         ({"level": "resolved"}, 0),
         ({"rules": ["later"]}, 4),
         (EMPTY, 1),
-        (TURNS, 4),
+        (ROUND_ROBIN, 4),
         ({"windows": [(-5, 5), (5, 7)]}, 4),
         ({"windows": [(5, 7)]}, 4),
         ({"sla": [(-60, 1, ["charlie"])]}, 5),
@@ -294,8 +294,8 @@ def _create_schedule(world, setup, people):
 
 def _set_policy(world, setup, named):
     steps = [(delay, *(named[name] for name in names)) for delay, names in setup.steps]
-    by_turns, alone, turn = setup.by_turns
-    strategy = {"assignee_strategy": 2 if by_turns else 1, "call_rr_assignee": alone}
+    round_robin, alone, next_target = setup.round_robin
+    strategy = {"assignee_strategy": 2 if round_robin else 1, "call_rr_assignee": alone}
     first = len(setup.steps[0][1]) if setup.steps else 0
     set_policy(
         world,
@@ -303,7 +303,7 @@ def _set_policy(world, setup, named):
         repeat_policy=setup.repeat,
         move_to_next=setup.move_to_next,
         assignment_settings={**world.policy.assignment_settings, **strategy},
-        next_target=turn % first if first else 0,
+        next_target=next_target % first if first else 0,
     )
 
 
@@ -363,7 +363,7 @@ def _list_really_notified():
 
 
 def _get_contact(notification):
-    return notification.contact.name if notification.contact else "the account's address"
+    return notification.contact.name if notification.contact else "the user's own e-mail address"
 
 
 def _list_logged(simulated):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus
 from models.load.lane import lock_incident, lock_with_children
 from models.store.base import store
 from models.tables.incidents import Incident
@@ -12,7 +12,7 @@ from models.write.apply import apply
 from pipeline import incidents
 from tests.support.scenarios.timers import MINUTE, set_policy
 
-ALICE = Actor(ActorKind.USER, "Alice")
+ALICE = Author(AuthorKind.USER, "Alice")
 
 
 @pytest.fixture

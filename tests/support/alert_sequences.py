@@ -57,7 +57,7 @@ from tests.support.rules import (
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
-from workers.alerts import config_cache, lane_state, process_lane, process_router
+from workers.alerts import config_cache, load_lane_state, process_lane, process_router
 from workers.alerts.batches import BatchSize
 
 A = RuleAction
@@ -231,7 +231,7 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     )
     router_batch = mock.patch.object(process_router, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
     # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
-    at_a_moment = mock.patch.object(lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
+    at_a_moment = mock.patch.object(load_lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
     return _AllOf(patches, router_batch, at_a_moment)
 
 
@@ -257,7 +257,7 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
         for name in ("Disk", "Night"):
             Tag.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
         _add_roles_and_tasks(world, now)
-        _put_on_call(world, now, by_turns=not sequence.is_routed)
+        _put_on_call(world, now, round_robin=not sequence.is_routed)
         if sequence.collation_minutes:
             on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
             Service.update(on).where(Service.id == world.service.id).execute()
@@ -297,10 +297,10 @@ def _add_roles_and_tasks(world: World, now: datetime) -> None:
     Service.update(task_template=usual).where(Service.id == world.service.id).execute()
 
 
-def _put_on_call(world: World, now: datetime, *, by_turns: bool) -> None:
+def _put_on_call(world: World, now: datetime, *, round_robin: bool) -> None:
     """Let the recipients change often: turns of an hour, an override, and forwarding.
 
-    The lanes of two services would take the turns of a policy in any order.
+    The lanes of two services would advance the round robin of a policy in any order.
     """
     on_call_schedule = stored.schedule(
         world.team,
@@ -315,7 +315,7 @@ def _put_on_call(world: World, now: datetime, *, by_turns: bool) -> None:
     forwarding = {"user": world.bob, "to_user": world.alice, "created_by": world.bob}
     ForwardingRule.create(from_date=soon, to_date=later, **forwarding, **known)
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
-    columns = {"assignment_settings": settings} if by_turns else {}
+    columns = {"assignment_settings": settings} if round_robin else {}
     set_policy(world, (0, on_call_schedule, world.alice, world.bob), (5, on_call_schedule), **columns)
 
 

@@ -189,7 +189,7 @@ def test_an_unexpected_error_has_its_own_exit_code(store, home, monkeypatch, cap
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
 
-    with pytest.raises(read_only.Unavailable) as raised, read_only.open_read_only():
+    with pytest.raises(read_only.NoResult) as raised, read_only.open_read_only():
         pass
 
     assert raised.value.exit_code == 3

@@ -90,7 +90,7 @@ def test_a_worker_polls_and_is_alive_until_it_stops(store, monkeypatch):
     polled = threading.Event()
     monkeypatch.setattr("workers.poller.INTERVAL_S", 0.01)
     monkeypatch.setattr("workers.timers.fire.fire_due", polled.set)
-    broker = StubBroker(middleware=[middleware.Liveness(), middleware.Polling()])
+    broker = StubBroker(middleware=[middleware.ShowLiveness(), middleware.Polling()])
     worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
     worker.start()
     wait_until(lambda: Liveness.select().where(Liveness.process.startswith("worker:")).count() == 1)

@@ -344,7 +344,7 @@ def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
             missing = person and _list_missing_urgencies(person)
             if person and missing:
                 rule = f"no usable notification rule for {missing} urgency"
-                what = f"{person.name} has {rule}, and is notified at the account's address only"
+                what = f"{person.name} has {rule}, and is notified at the user's own e-mail address only"
                 yield Finding("no_rule", team, f"person {person.name}", what)
 
 

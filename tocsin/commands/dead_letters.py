@@ -28,7 +28,7 @@ from workers import queue
 
 log = structlog.get_logger()
 
-ACTOR = "the command line"
+AUTHOR = "the command line"
 NO_DEAD_LETTERS = "no dead letters"
 # Longer work prints its progress at this interval.
 PROGRESS_EVERY_S = 2.0
@@ -207,7 +207,7 @@ def _apply_change(
     progress = _Progress(len(keys))
     report_at = time.monotonic() + PROGRESS_EVERY_S
     for chunk in change_dead_letters.split_keys(keys):
-        changed = change(chunk, ACTOR)
+        changed = change(chunk, AUTHOR)
         _enqueue(changed, settings.pipeline_queues)
         progress.seen += len(chunk)
         progress.done += len(changed.ids)

@@ -18,7 +18,7 @@ from schedules.escalation.targets import OnCallResolver, get_people_on_call, is_
 from schedules.oncall import shifts
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
-from tocsin.commands.read_only import BadRequest, Unavailable, open_read_only
+from tocsin.commands.read_only import BadArguments, NoResult, open_read_only
 
 LOOKAHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
@@ -61,7 +61,7 @@ def oncall(at: datetime | None, team_name: str | None, account_id: str | None, a
         accounts = [_build_account(account, at, team_name) for account in find_accounts(account_id)]
     accounts = [account for account in accounts if account["teams"]]
     if not accounts:
-        raise BadRequest(f"no team {team_name}") if team_name else Unavailable("there is no team")
+        raise BadArguments(f"no team {team_name}") if team_name else NoResult("there is no team")
     if as_json:
         click.echo(to_json({"at": at, "accounts": accounts}))
         return
@@ -74,7 +74,7 @@ def find_accounts(identifier: str | None) -> list[Account]:
     rows = Account.select().order_by(Account.id)
     found = list(rows.where(Account.account_identifier == identifier) if identifier else rows)
     if not found:
-        raise BadRequest(f"no account {identifier}") if identifier else Unavailable("there is no account")
+        raise BadArguments(f"no account {identifier}") if identifier else NoResult("there is no account")
     return found
 
 
@@ -219,8 +219,8 @@ def _format_next(handoff: JsonDict) -> str:
 def _format_policy(team: JsonDict, policy: JsonDict) -> Iterator[str]:
     yield f"{shorten(team['name'])}: {shorten(policy['name'])}"
     for place, step in enumerate(policy["steps"], start=1):
-        turns = ", round robin: one per incident" if place == 1 and policy["by_turns"] else ""
-        yield f"  step {place}, {_format_delay(step)}{turns}: {_format_names(step['people'])}"
+        rule = ", round robin: one per incident" if place == 1 and policy["by_turns"] else ""
+        yield f"  step {place}, {_format_delay(step)}{rule}: {_format_names(step['people'])}"
     if not any(step["people"] for step in policy["steps"]):
         none = "" if policy["steps"] else "no steps: "
         yield f"  {none}nobody is on call: the team's managers are notified, or else the account owner"

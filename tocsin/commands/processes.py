@@ -68,7 +68,7 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
 def clock(parent: int | None) -> None:
     """Run a clock process."""
     with _process("clock", parent) as (settings, redis_url):
-        from schedules.clock import PeriodicJob, run
+        from schedules.clock_process import PeriodicJob, run
         from tocsin.server import dead_mans_switch
         from workers.alerts import process_lane
         from workers.broker import broker

@@ -19,7 +19,7 @@ from tocsin.commands.output import to_printable
 PROBLEMS_FOUND, BAD_REQUEST, UNAVAILABLE, TRUNCATED = 1, 2, 3, 4
 
 
-class BadRequest(click.ClickException):
+class BadArguments(click.ClickException):
     """The arguments are invalid; the command has not read anything."""
 
     exit_code = BAD_REQUEST
@@ -28,7 +28,7 @@ class BadRequest(click.ClickException):
         return to_printable(self.message)
 
 
-class Unavailable(click.ClickException):
+class NoResult(click.ClickException):
     """The database could not be read, so the command has no result."""
 
     exit_code = UNAVAILABLE
@@ -41,13 +41,13 @@ class Unavailable(click.ClickException):
 def open_read_only() -> Iterator[Settings]:
     """Open the database of the settings for reading and return the settings.
 
-    Raise Unavailable for every error inside, unless the error has an exit code of its own.
+    Raise NoResult for every error inside, unless the error has an exit code of its own.
     """
     settings = load()
     try:
         # Opening a missing SQLite file would create it.
         if not settings.database_url and not (settings.home / SQLITE_FILE).is_file():
-            raise Unavailable(f"no database in {settings.home}: see TOCSIN_HOME")
+            raise NoResult(f"no database in {settings.home}: see TOCSIN_HOME")
         open_store(settings.database_url, settings.home)
         with connection():
             require_schema()
@@ -56,8 +56,8 @@ def open_read_only() -> Iterator[Settings]:
         raise
     except (*STORE_ERRORS, OSError, SchemaOutdated, SchemaUnknown) as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise Unavailable(first[0]) from None
+        raise NoResult(first[0]) from None
     except Exception as error:
         # An error in our code must not look like a result: Python's exit code 1 means "problems found".
         traceback.print_exc()
-        raise Unavailable(f"the command failed: {type(error).__name__}") from None
+        raise NoResult(f"the command failed: {type(error).__name__}") from None

@@ -26,7 +26,7 @@ from schedules.oncall.local_time import from_local, get_zone
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.oncall import NOBODY
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
-from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadRequest, open_read_only
+from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadArguments, open_read_only
 from tocsin.commands.why import format_rule
 from web.operations import run_simulation
 
@@ -148,14 +148,14 @@ def simulate(
         now = store().now()
         at = _parse_time(at_text, zone) if at_text and at_text.strip() != "now" else now
         if with_open and (at := run_simulation.adjust_to_now(at, now)) < now:
-            raise BadRequest("--with-open needs a time that is not in the past")
+            raise BadArguments("--with-open needs a time that is not in the past")
         try:
             form = form or run_simulation.get_source(integration)
             result = run_simulation.run_simulation(
                 run_simulation.SimulationRequest(integration, form, body, at, duration, with_open)
             )
         except BadBody as error:
-            raise BadRequest(f"Tocsin would refuse the alert: {error}") from None
+            raise BadArguments(f"Tocsin would refuse the alert: {error}") from None
         missed = _list_missed(expected_users, result)
         result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
         result["warnings"] = list_delivery_problems(settings, integration.service.team.account)
@@ -181,13 +181,13 @@ def _require_one_form(
     entity_id: str | None,
     source: str | None,
 ) -> None:
-    """Raise BadRequest for options that contradict each other, so that no option is silently ignored."""
+    """Raise BadArguments for options that contradict each other, so that no option is silently ignored."""
     if (message is None) == (payload is None):
-        raise BadRequest("give either a --message or a --payload")
+        raise BadArguments("give either a --message or a --payload")
     if message is not None and source not in (None, generic.EXTENSION):
-        raise BadRequest("--source requires --payload; a --message has the generic form")
+        raise BadArguments("--source requires --payload; a --message has the generic form")
     if payload is not None and (alert_type is not None or entity_id is not None):
-        raise BadRequest("--alert-type and --entity-id require --message; a --payload has its own")
+        raise BadArguments("--alert-type and --entity-id require --message; a --payload has its own")
 
 
 def _parse_time(text: str, zone: ZoneInfo) -> datetime:
@@ -196,11 +196,11 @@ def _parse_time(text: str, zone: ZoneInfo) -> datetime:
         moment = datetime.fromisoformat(text.strip())
         at = from_local(moment, zone) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise BadRequest(
+        raise BadArguments(
             f"{text} is not a time: use 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (in --zone)"
         ) from None
     if not shifts.EARLIEST <= at < shifts.LATEST:
-        raise BadRequest(f"{text} is too far in the past or future")
+        raise BadArguments(f"{text} is too far in the past or future")
     return at
 
 
@@ -209,7 +209,7 @@ def _find_integration(
 ) -> Integration:
     """Return the integration with this name, or the only one of the service that takes this source."""
     if service is None and integration is None:
-        raise BadRequest("give a --service or an --integration")
+        raise BadArguments("give a --service or an --integration")
     query = Integration.select(Integration, Service, Team).join(Service).join(Team).join(Account)
     if account_id is not None:
         query = query.where(Account.account_identifier == account_id)
@@ -228,28 +228,28 @@ def _find_integration(
         found = [row for row in found if row.id in candidates]
     if not found:
         where = f"{service} has no integration" if service else "no integration"
-        raise BadRequest(
+        raise BadArguments(
             f"{where} {integration}" if integration else f"no integration of {service} takes such an alert"
         )
     if len(found) > 1:
         names = ", ".join(f"{row.service.name}/{row.name} ({row.unique_id})" for row in found)
-        raise BadRequest(f"there is more than one, choose an --integration: {names}")
+        raise BadArguments(f"there is more than one, choose an --integration: {names}")
     only: Integration = found[0]
     return only
 
 
 def _require_one_service(service: str, account_id: str | None) -> None:
-    """Raise BadRequest if no service or services of more than one account have this name."""
+    """Raise BadArguments if no service or services of more than one account have this name."""
     query = Service.select(Service, Team, Account).join(Team).join(Account)
     query = query.where((Service.name == service) | (Service.unique_id == service))
     accounts = {row.team.account.account_identifier: row.team.account.name for row in query}
     if account_id is not None and account_id not in accounts:
-        raise BadRequest(f"no service {service} in account {account_id}")
+        raise BadArguments(f"no service {service} in account {account_id}")
     if not accounts:
-        raise BadRequest(f"no service {service}")
+        raise BadArguments(f"no service {service}")
     if account_id is None and len(accounts) > 1:
         known = ", ".join(f"{identifier} ({name})" for identifier, name in accounts.items())
-        raise BadRequest(f"more than one account has a service {service}, choose an --account: {known}")
+        raise BadArguments(f"more than one account has a service {service}, choose an --account: {known}")
 
 
 def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, User]:
@@ -263,7 +263,7 @@ def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, 
     known = {name: user for user in users for name in (user.email.lower(), user.username)}
     for word, name in names.items():
         if name not in known:
-            raise BadRequest(f"no user {word} in the account")
+            raise BadArguments(f"no user {word} in the account")
     return {word: known[name] for word, name in names.items()}
 
 

@@ -1,9 +1,9 @@
 """Dead-man's switch: request a URL of an external service while this installation is healthy.
 
 The external service raises an alarm if the requests stop.
-An installation cannot report itself that all its processes have stopped (decision 0017). The clock sends one
-request per period, independent of the number of clock processes. The URL may contain a token, so no log
-contains the URL, and none the texts of errors, which may quote it.
+An installation cannot report itself that all its processes have stopped (decision 0017). The clock process
+sends one request per period, however many of them run. The URL may contain a token, so no log contains the
+URL, and none the texts of errors, which may quote it.
 """
 
 import threading
@@ -138,7 +138,7 @@ def _find_missing_processes(live_kinds: Collection[str]) -> Iterator[str]:
             yield f"no {kind} process is running"
 
 
-# --- for the clock -----------------------------------------------------------------------------------
+# --- for the clock process ---------------------------------------------------------------------------
 
 _switch: DeadMansSwitch | None = None
 
@@ -150,6 +150,6 @@ def configure(settings: Settings) -> None:
 
 
 def ping() -> None:
-    """Run the job of the clock. It has no argument: Redis stores the job, and arguments would be readable."""
+    """Run the job of the clock process. It has no argument: Redis would store it, readable."""
     if _switch is not None:
         _switch.ping()

@@ -63,8 +63,8 @@ def start(**ids: str) -> dict[str, str]:
     with store().write_transaction():
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
-        reason = f"{get_display_name(viewer().user)} asked for a test message."
-        message = create_test_message(contact, reason, now())
+        requested_by = f"{get_display_name(viewer().user)} asked for a test message."
+        message = create_test_message(contact, requested_by, now())
     queue.enqueue_delivery(message.channel)
     return {"message": "Tocsin is sending a test message.", "message_id": message.message_id}
 
@@ -80,13 +80,13 @@ def index(**ids: str) -> list[dict[str, object]]:
 
 
 def _select_messages(contact: ContactMethod) -> "peewee.ModelSelect[Message]":
-    return Message.select().where(Message.contact == contact, Message.reason.is_null(False))
+    return Message.select().where(Message.contact == contact, Message.requested_by.is_null(False))
 
 
 def _show(message: Message, attempts: list[Attempt]) -> dict[str, object]:
     return {
         "message_id": message.message_id,
-        "reason": message.reason,
+        "reason": message.requested_by,
         "created_at": message.created_at,
         "state": MessageStatus(message.state).name.lower(),
         "outcome": message.outcome,

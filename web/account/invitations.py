@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TeamRole
 from models.lifecycle import provisioning
 from models.lifecycle.messages import create_invitation, find_last_invitation
@@ -50,7 +50,7 @@ def invite() -> TeamMember:
     values = serialization.read_body()
     with config_transaction():
         invited = _invite(lock_row(account), _find_team(account, values["team"]), values["user_detail"])
-    queue.enqueue_delivery(ACCOUNT_CHANNEL)
+    queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     return invited
 
 
@@ -61,7 +61,7 @@ def invite_many() -> list[TeamMember]:
     with config_transaction():
         account, team = lock_row(account), _find_team(account, values["team"])
         invited = [_invite(account, team, person) for person in values["email_accounts"]]
-    queue.enqueue_delivery(ACCOUNT_CHANNEL)
+    queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     return invited
 
 
@@ -77,7 +77,7 @@ def resend(username: str) -> dict[str, str]:
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="An invitation was sent to this person a moment ago.")
         message = create_invitation(user, get_display_name(viewer().user), now())
-    queue.enqueue_delivery(ACCOUNT_CHANNEL)
+    queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     return {"message": "Tocsin is sending the invitation.", "message_id": message.message_id}
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import peewee
 
-from models.domain.effects import Actor
-from models.domain.enums import AccountRole, ActorKind, TeamRole
+from models.domain.effects import Author
+from models.domain.enums import AccountRole, AuthorKind, TeamRole
 from models.lifecycle import offboarding, provisioning
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.services import Service
@@ -136,11 +136,11 @@ def remove_member() -> None:
     """Remove a member from the account, with all references to the member."""
     account = access.access_account(viewer())
     user = get_account_member(account, serialization.read_body()["username"], "username")
-    actor = Actor(ActorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
+    author = Author(AuthorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
     with config_transaction():
         # Workers must finish their batches first. Later batches see the account without this member.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
-        offboarding.remove(_check_removable(lock_row(user)), actor, now(), names_user)
+        offboarding.remove(_check_removable(lock_row(user)), author, now(), names_user)
     queue.enqueue_timers()
 
 

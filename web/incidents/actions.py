@@ -23,7 +23,7 @@ from web.http.errors import NotFound, reject
 from web.http.fields import List, OptionalMoment, OptionalNumber, Reference, Schema, TextOrNumber, Username
 from web.incidents.incidents import get_policy_ids, load_assignee, lock_round_robin, resolve_references
 from web.incidents.schemas import Reason, fill
-from web.incidents.sub_resource import get_actor
+from web.incidents.sub_resource import build_viewer_author
 from workers import queue
 
 MAX_SNOOZE = timedelta(days=30)
@@ -107,7 +107,7 @@ def merge(incident: str) -> Incident:
         grandchildren = [grandchild for child in children for grandchild in found.get_children(child)]
         if len(found.get_children(parent)) + len(children) + len(grandchildren) > MAX_CHILDREN:
             reject("incidents", f"No more than {MAX_CHILDREN:,} may be merged into one.")
-        _write(row, incidents.merge(parent, children, grandchildren, get_actor(), now()))
+        _write(row, incidents.merge(parent, children, grandchildren, build_viewer_author(), now()))
     return _reload(row)
 
 
@@ -120,9 +120,9 @@ def unmerge(incident: str) -> Incident:
         not_merged = ", ".join(f"#{child.number}" for child in children if child.parent != parent.row)
         if not_merged:
             reject("incidents", f"Not merged into this one: {not_merged}.")
-        actor, at, slas = get_actor(), now(), load_slas(list_slas(children))
+        author, at, slas = build_viewer_author(), now(), load_slas(list_slas(children))
         contexts = [
-            IncidentContext(child, found.services.get(child.service or 0), slas, actor, at)
+            IncidentContext(child, found.services.get(child.service or 0), slas, author, at)
             for child in children
         ]
         unmerged = [incidents.unmerge(context, parent) for context in contexts]
@@ -155,7 +155,7 @@ def _find_incidents(references: list[str]) -> list[Incident]:
 
 
 def _lock(row: Incident, policies: Iterable[int] = ()) -> IncidentContext:
-    found = lock_incident(row.id, get_actor(), now(), policies)
+    found = lock_incident(row.id, build_viewer_author(), now(), policies)
     if found is None:
         raise NotFound
     return found

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from models.domain.effects import Actor, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
+from models.domain.effects import Author, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, ServiceFacts
 from models.load.lane import load_service_config, lock_incident
@@ -26,7 +26,7 @@ from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.incidents.schemas import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
-from web.incidents.sub_resource import get_actor
+from web.incidents.sub_resource import build_viewer_author
 from web.services.services import get_team_row, get_usable_policy
 from web.teams.teams import get_account_member
 from workers import queue
@@ -51,7 +51,7 @@ def create() -> Incident:
         if found is None:
             reject("service", "No such service.")
         new = _build_new(load_assignee(requested))
-        effects = _open(new, *found, get_actor(), now())
+        effects = _open(new, *found, build_viewer_author(), now())
         written = apply(ChangeSet(effects=list(effects)))
     queue.enqueue_deliveries(written.channels)
     return fill([Incident.get(Incident.unique_id == new.unique_id)])[0]
@@ -62,7 +62,9 @@ def update(incident: str) -> Incident:
     row = access.access_incident(viewer(), incident)
     requested = resolve_references(serialization.read_as(CHANGE, partial=True), row.team)
     with store().write_transaction():
-        context = lock_incident(row.id, get_actor(), now(), get_policy_ids(requested), get_sla_ids(requested))
+        context = lock_incident(
+            row.id, build_viewer_author(), now(), get_policy_ids(requested), get_sla_ids(requested)
+        )
         if context is None:
             raise NotFound
         written = apply(ChangeSet(effects=_decide(context, load_assignee(requested))))
@@ -137,20 +139,20 @@ def _build_new(requested: dict[str, Any]) -> NewIncident:
 
 
 def _open(
-    new: NewIncident, service: ServiceFacts, config: OnCallConfig, actor: Actor, at: datetime
+    new: NewIncident, service: ServiceFacts, config: OnCallConfig, author: Author, at: datetime
 ) -> Iterable[Effect]:
     """Yield the effects that create the incident, and start its escalation if it is triggered."""
     if new.assignee is None:
         config = lock_next_target(config, new.escalation_policy or service.escalation_policy)
-    incident, turn = build_incident(new, service, config, config.next_targets, at)
-    context = IncidentContext(incident, service, config, actor, at)
+    incident, advanced = build_incident(new, service, config, config.next_targets, at)
+    context = IncidentContext(incident, service, config, author, at)
     templates = [service.task_template]
-    yield from incidents.open_incident(context, f"created by {actor.name}", templates=templates)
+    yield from incidents.open_incident(context, f"created by {author.name}", templates=templates)
     if new.status is IncidentStatus.TRIGGERED:
         yield from incidents.start_for_assignee(context, new.assignee)
     else:
         yield from incidents.save_with_timers(context)
-    yield from turn
+    yield from advanced
 
 
 Effects = tuple[Effect, ...]
@@ -176,20 +178,20 @@ _TIMER_FIELDS = frozenset({"urgency", "sla"})
 
 
 def _change_details(context: IncidentContext, requested: dict[str, Any]) -> Effects:
-    state, actor = context.incident, context.actor
+    state, author = context.incident, context.author
     details = {name: requested[name] for name in _DETAIL_FIELDS if name in requested}
     if "urgency" in details:
         details["urgency"] = Urgency(details["urgency"])
     new = {name: value for name, value in details.items() if value != getattr(state, name)}
     if not new:
         return ()
-    reason = f"{', '.join(new)} changed by {actor.name}"
+    reason = f"{', '.join(new)} changed by {author.name}"
     context = context.with_incident(
         state.with_changes(**{name: new[name] for name in new if name not in _TIMER_FIELDS})
     )
     effects: Effects = (
         SaveIncident(context.incident),
-        RecordLog(state.unique_id, context.now, "edited", reason, actor),
+        RecordLog(state.unique_id, context.now, "edited", reason, author),
     )
     if "urgency" in new and state.row is not None:
         effects += incidents.change_urgency(context, new["urgency"], load_notifications(state.row))
@@ -226,4 +228,4 @@ def _change_status(context: IncidentContext, requested: dict[str, Any]) -> Effec
     if not requested.get("status"):
         return ()
     to = IncidentStatus(requested["status"])
-    return incidents.change_status(context, to, f"requested by {context.actor.name}")
+    return incidents.change_status(context, to, f"requested by {context.author.name}")

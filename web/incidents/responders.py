@@ -21,7 +21,7 @@ from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username
 from web.incidents.schemas import Summary
-from web.incidents.sub_resource import IncidentResource, get_actor, log_change
+from web.incidents.sub_resource import IncidentResource, build_viewer_author, log_change
 from web.services.services import get_usable_policy
 from web.teams.teams import get_account_member
 from workers import queue
@@ -74,7 +74,7 @@ class Responders(IncidentResource[IncidentResponder]):
         values = self.check_values(serialization.read_as(self.schema), incident, None)
         user, policy = values["user"], values["escalation_policy"]
         with self.transaction():
-            found = lock_incident(incident.id, get_actor(), now(), [policy.id] if policy else [])
+            found = lock_incident(incident.id, build_viewer_author(), now(), [policy.id] if policy else [])
             if found is None:
                 raise NotFound
             self._require_new(incident, values)
@@ -88,7 +88,7 @@ class Responders(IncidentResource[IncidentResponder]):
             if not (responder_request.person or responder_request.policy):
                 reject("user", "The user or escalation policy no longer exists.")
             effects = request_responders(
-                found.incident, [responder_request], found.config, found.actor, found.now
+                found.incident, [responder_request], found.config, found.author, found.now
             )
             written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
         queue.enqueue_deliveries(written.channels)
@@ -117,7 +117,7 @@ class Responders(IncidentResource[IncidentResponder]):
 
     def _lock_row(self, row: IncidentResponder) -> IncidentResponder:
         """Lock the incident before the row, in the same order as all other code."""
-        if lock_incident(row.incident_id, get_actor(), now()) is None:
+        if lock_incident(row.incident_id, build_viewer_author(), now()) is None:
             raise NotFound
         return super()._lock_row(row)
 

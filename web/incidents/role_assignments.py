@@ -15,7 +15,7 @@ from models.write.apply import apply
 from pipeline import incidents
 from web.http.auth import now, viewer
 from web.http.fields import Moment, Reference, Schema, Text, Username
-from web.incidents.sub_resource import IncidentResource, get_actor, log_change
+from web.incidents.sub_resource import IncidentResource, build_viewer_author, log_change
 from web.services.services import get_team_row
 from web.teams.teams import get_account_member
 
@@ -62,7 +62,12 @@ class Assignments(IncidentResource[IncidentAssignment]):
             return existing
         assignee = facts.Reference(user.id, get_display_name(user))
         effects = incidents.assign_role(
-            parent.unique_id, new_uuid(), facts.Reference(role.id, role.title), assignee, get_actor(), now()
+            parent.unique_id,
+            new_uuid(),
+            facts.Reference(role.id, role.title),
+            assignee,
+            build_viewer_author(),
+            now(),
         )
         apply(ChangeSet(effects=list(effects)), {parent.unique_id: parent.id})
         made: IncidentAssignment = of_role.get()

@@ -2,8 +2,8 @@
 
 from contextlib import AbstractContextManager
 
-from models.domain.effects import Actor, ChangeSet, RecordLog
-from models.domain.enums import ActorKind
+from models.domain.effects import Author, ChangeSet, RecordLog
+from models.domain.enums import AuthorKind
 from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
@@ -27,13 +27,14 @@ class IncidentResource(Resource[Row, Incident]):
         return store().write_transaction()
 
 
-def get_actor() -> Actor:
-    """Return the viewer as an actor for the incident timeline."""
+def build_viewer_author() -> Author:
+    """Return the viewer as the author of changes for the incident timeline."""
     user = viewer().user
-    return Actor(ActorKind.USER, get_display_name(user), user=user.id)
+    return Author(AuthorKind.USER, get_display_name(user), user=user.id)
 
 
 def log_change(incident: Incident, what: str, reason: str) -> None:
     """Record a change by the viewer in the incident timeline, in the transaction of the caller."""
-    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {get_actor().name}", get_actor())
+    author = build_viewer_author()
+    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {author.name}", author)
     apply(ChangeSet(effects=[log]), {incident.unique_id: incident.id})

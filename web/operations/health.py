@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify
 
-from models.domain.channels import ACCOUNT_CHANNEL, CHANNELS
+from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.reports import dead_letters
 from models.store.base import connection, store
 from models.tables.accounts import Liveness
@@ -42,7 +42,7 @@ def readyz() -> tuple[Response, int]:
         "database": result.database,
         "broker": "ok" if queue.is_reachable() else "away",
         "clock": result.clock,
-        "mail": channels[CHANNELS[ACCOUNT_CHANNEL].name],
+        "mail": channels[CHANNELS[USER_EMAIL_CHANNEL].name],
     }
     ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
@@ -52,7 +52,7 @@ def readyz() -> tuple[Response, int]:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The states of the database and of the clock, and the number of dead letters."""
+    """The states of the database and of the clock process, and the number of dead letters."""
 
     database: str
     clock: str = "unknown"
@@ -94,7 +94,7 @@ class Probe:
 
 
 def commit() -> ProbeResult:
-    """Write and commit a row. Also read the state of the clock and the number of dead letters."""
+    """Write and commit a row. Also read the state of the clock process and the number of dead letters."""
     with connection():
         with store().write_transaction():
             now = store().now()

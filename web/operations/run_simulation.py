@@ -234,8 +234,8 @@ class _Names:
         return get_display_name(user) if user else None
 
     def get_contact_name(self, notification: NotificationState) -> str:
-        """Return the contact's name; for a deleted contact, Tocsin uses the account's address."""
-        return self.contacts.get(notification.contact or 0, "the account's address")
+        """Return the contact's name; for a deleted contact, Tocsin uses the user's own e-mail address."""
+        return self.contacts.get(notification.contact or 0, "the user's own e-mail address")
 
 
 def _alert_to_json(event: EventState, places: dict[str, int]) -> dict[str, object]:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import peewee
 from flask import Response, current_app, make_response, redirect, request
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, AlertType, IncidentStatus, Urgency
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
 from models.lifecycle import signed_links
 from models.load.lane import lock_incident
 from models.store.base import store
@@ -95,9 +95,9 @@ def _open_link(token: str) -> OpenedLink | Response:
 
 def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[IncidentStatus]) -> None:
     name = get_display_name(opened.user)
-    actor = Actor(ActorKind.LINK, f"{name} by link", user=opened.user.id)
+    author = Author(AuthorKind.LINK, f"{name} by link", user=opened.user.id)
     with store().write_transaction():
-        context = lock_incident(opened.incident.id, actor, now())
+        context = lock_incident(opened.incident.id, author, now())
         if context is None or context.incident.status not in allowed:
             return
         reason = f"{to.name.capitalize()} by {name} with the link in a message."

@@ -26,7 +26,7 @@ from pipeline.lane_state import LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
-from workers.alerts import config_cache, lane_state, report_dead_letters, retry
+from workers.alerts import config_cache, load_lane_state, report_dead_letters, retry
 from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,
@@ -286,12 +286,14 @@ def _run_chunk(batch: _Batch, chunk: Sequence[AlertInProgress]) -> frozenset[int
     keys = set(list_entities([item.alert for item in chunk]))
     accepted_at = min(item.alert.effective_at for item in chunk)
     while True:
-        state = lane_state.load(batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now)
+        state = load_lane_state.load(
+            batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
+        )
         outcome = run_stages(chunk, batch.segment, state)
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:
-            channels = apply(outcome, lane_state.get_rows(state)).channels
+            channels = apply(outcome, load_lane_state.get_rows(state)).channels
             batch.tally.add_events(outcome.events)
             return channels
         keys |= state.missing

@@ -20,7 +20,7 @@ from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.incidents import dead_letter_incident
 from pipeline.lane_state import EntityKey, LaneState
-from workers.alerts import lane_state, retry
+from workers.alerts import load_lane_state, retry
 from workers.delivery import deliver
 
 log = structlog.get_logger()
@@ -72,8 +72,8 @@ def _open_incident(
 ) -> frozenset[int]:
     try:
         with db.atomic():
-            state = lane_state.load(service, keys, accepted_at=at, now=now)
-            return apply(decide(state), lane_state.get_rows(state)).channels
+            state = load_lane_state.load(service, keys, accepted_at=at, now=now)
+            return apply(decide(state), load_lane_state.get_rows(state)).channels
     except (*STORE_ERRORS, *retry.RETRY_ERRORS):
         raise
     except Exception:

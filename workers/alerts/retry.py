@@ -6,7 +6,7 @@ the next attempt loads the new version of the configuration.
 
 All workers lock services in the same order, so that two of them never wait for each other. When a worker
 finds out that a decision changes incidents of other services, it rolls back, locks those services too and
-starts again. It also starts again when another worker took a turn of the same round robin first.
+starts again. It also starts again when another worker advanced the same round robin first.
 """
 
 from collections.abc import Callable, Collection

@@ -32,19 +32,19 @@ from workers.delivery.outbox import (
 )
 from workers.delivery.render import RenderedMessage, render_message
 from workers.delivery.transport.channel import Channel, Refused, RelayConnection, RelayError, TemporaryError
-from workers.delivery.transport.relay import Relay
+from workers.delivery.transport.relay_gate import RelayGate
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class ChannelRuntime:
-    """A channel of this process, with its relay."""
+    """A channel of this process, with the gate of its relay."""
 
     name: str
     channel: Channel
     public_url: str
-    relay: Relay = field(default_factory=Relay)
+    gate: RelayGate = field(default_factory=RelayGate)
 
 
 _runtimes: dict[int, ChannelRuntime] = {}
@@ -100,18 +100,18 @@ def send_due(channel: int, now: datetime | None = None) -> int:
     """
     runtime = _runtimes[channel]
     handled = 0
-    while runtime.relay.enter():
+    while runtime.gate.enter():
         try:
             handled += _send_batch(runtime, channel, now)
         finally:
-            look_again = runtime.relay.leave()
+            look_again = runtime.gate.leave()
         if not look_again:
             break
     return handled
 
 
 def send_claimed(message: Message) -> DeliveryAttempt:
-    """Send a message that the caller claimed, also if all slots are in use. Record and return the attempt."""
+    """Send a message that the caller claimed, past the gate of the relay. Record and return the attempt."""
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
@@ -203,20 +203,20 @@ def _send(
     if not rendered.message.to:
         return DeliveryOutcome.REFUSED, "the contact was deleted"
     detail = conn.send(rendered.message)
-    runtime.relay.record_success()
+    runtime.gate.record_success()
     return DeliveryOutcome.SENT, detail
 
 
 def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[DeliveryOutcome, str]:
     match error:
         case Refused():
-            runtime.relay.record_success()
+            runtime.gate.record_success()
             return DeliveryOutcome.REFUSED, str(error)
         case TemporaryError():
-            runtime.relay.record_success()
+            runtime.gate.record_success()
             return DeliveryOutcome.TEMPORARY, str(error)
         case RelayError():
-            if runtime.relay.record_failure():
+            if runtime.gate.record_failure():
                 log.warning("a relay cannot be used; one thread tries it again", detail=str(error))
             return DeliveryOutcome.RELAY_DOWN, str(error)
     log.exception("message could not be rendered or sent")

@@ -1,4 +1,4 @@
-"""Notify a person at the e-mail address of their own account when a message to a contact is given up.
+"""Notify a person at their own e-mail address when a message to a contact is given up.
 
 So nobody is left without a notification: invariant 9 (design, section 2).
 """
@@ -7,7 +7,7 @@ from datetime import datetime
 
 import peewee
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import NotificationStatus
 from models.domain.identity import hash_message_id
 from models.tables.accounts import User
@@ -15,11 +15,11 @@ from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 
 # The end of the key of a notification to this address (schedules/escalation/notifications.py).
-ACCOUNT_SUFFIX = ":account:-"
+USER_EMAIL_SUFFIX = ":account:-"
 
 
-def notify_account(message_row: int, now: datetime, *, refused: bool) -> bool:
-    """Create the pending notifications of a message for the account's address, due now.
+def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool:
+    """Create the pending notifications of a message for the user's own e-mail address, due now.
 
     Return whether any notification was created. `refused`: the contact refuses messages permanently, so that
     another address of the same channel may help.
@@ -29,9 +29,9 @@ def notify_account(message_row: int, now: datetime, *, refused: bool) -> bool:
     """
     message = _load_message(message_row)
     contact, user = message.contact, message.user
-    if message.reason is not None:
+    if message.requested_by is not None:
         return False
-    if message.channel == ACCOUNT_CHANNEL and (
+    if message.channel == USER_EMAIL_CHANNEL and (
         contact is None or not refused or contact.value.lower() == user.email.lower()
     ):
         return False
@@ -43,7 +43,7 @@ def notify_account(message_row: int, now: datetime, *, refused: bool) -> bool:
         )
     )
     known = _find_notified(user, [notification.incident_id for notification in pending], now)
-    missing = {_get_reason_key(n.key): n for n in pending if _get_reason_key(n.key) not in known}
+    missing = {_get_base_key(n.key): n for n in pending if _get_base_key(n.key) not in known}
     if missing:
         _create_notifications(message, missing, cause, now)
     return bool(missing)
@@ -55,8 +55,8 @@ def _load_message(row: int) -> Message:
     return found
 
 
-def _get_reason_key(key: str) -> str:
-    """Return a notification's key without contact and rule: the person, the incident and the reason.
+def _get_base_key(key: str) -> str:
+    """Return a notification's key without contact and rule: incident, kind, reason key and person.
 
     The format is from schedules/escalation/notifications.py.
     """
@@ -64,7 +64,7 @@ def _get_reason_key(key: str) -> str:
 
 
 def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
-    """Return the reason keys of notifications that the account's address has received or will receive soon.
+    """Return the base keys of what the user's own e-mail address has received or will receive soon.
 
     Include those that were already created for it by this module, whatever their outcome.
     """
@@ -76,14 +76,14 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
         .where(
             Notification.user == user,
             Notification.incident.in_(incidents),
-            Message.channel == ACCOUNT_CHANNEL,
+            Message.channel == USER_EMAIL_CHANNEL,
             Notification.contact.is_null() | (peewee.fn.LOWER(ContactMethod.value) == user.email.lower()),
         )
     )
     return {
-        _get_reason_key(notification.key)
+        _get_base_key(notification.key)
         for notification in query
-        if notification.key.endswith(ACCOUNT_SUFFIX)
+        if notification.key.endswith(USER_EMAIL_SUFFIX)
         or notification.state == NotificationStatus.SENT
         or (notification.state == NotificationStatus.PENDING and notification.not_before <= now)
     }
@@ -92,22 +92,22 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
 def _create_notifications(
     failed: Message, missing: dict[str, Notification], cause: str, now: datetime
 ) -> None:
-    keys = {reason_key: f"{reason_key}{ACCOUNT_SUFFIX}" for reason_key in missing}
+    keys = {base_key: f"{base_key}{USER_EMAIL_SUFFIX}" for base_key in missing}
     message = Message.create(
         message_id=hash_message_id(list(keys.values())),
         account=failed.account_id,
         user=failed.user_id,
-        channel=ACCOUNT_CHANNEL,
+        channel=USER_EMAIL_CHANNEL,
         created_at=now,
         next_attempt_at=now,
     )
-    for reason_key, notification in missing.items():
+    for base_key, notification in missing.items():
         Notification.create(
-            key=keys[reason_key],
+            key=keys[base_key],
             incident=notification.incident_id,
             user=notification.user_id,
             kind=notification.kind,
-            reason=f"{notification.reason}; {cause}, so the account's address",
+            reason=f"{notification.reason}; {cause}, so the user's own e-mail address",
             not_before=now,
             message=message,
         )

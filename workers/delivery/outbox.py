@@ -13,7 +13,7 @@ from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.notifications import Attempt, Message, Notification
 from schedules.timers.retries import get_next_attempt
-from workers.delivery.fallback import notify_account
+from workers.delivery.fallback import notify_user_email
 
 # Longer than sending one message can take (transport/channel.py), so that no other worker sends the same
 # message. A message whose worker was killed is sent again after this time.
@@ -177,8 +177,8 @@ def _record_failed(attempt: DeliveryAttempt, reason: str = "") -> NotificationCo
     """Give the message up. `reason` is in words; empty: the detail of the attempt."""
     reason = reason or attempt.detail
     refused = attempt.outcome is DeliveryOutcome.REFUSED
-    if notify_account(attempt.message.row, attempt.at, refused=refused):
-        reason = f"{reason}; the account's address is notified instead"
+    if notify_user_email(attempt.message.row, attempt.at, refused=refused):
+        reason = f"{reason}; the user's own e-mail address is notified instead"
     _finish_message(attempt, MessageStatus.FAILED, reason)
     count = _finish_notifications(
         Notification.message == attempt.message.row, NotificationStatus.FAILED, reason, attempt.at

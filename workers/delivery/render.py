@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import peewee
 
-from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import (
     AlertType,
     IncidentStatus,
@@ -21,7 +21,7 @@ from models.domain.enums import (
     Urgency,
 )
 from models.lifecycle import signed_links
-from models.lifecycle.signed_links import Invitation, Link
+from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.events import Event
@@ -57,7 +57,7 @@ class RenderedMessage:
 
 
 class _Recipient(NamedTuple):
-    """A message and its recipient. Without a contact, the e-mail address of the person's account receives it.
+    """A message and its recipient. Without a contact, the person's own e-mail address receives it.
 
     A deleted contact counts as none. A channel other than e-mail then has no address, and refuses the
     message.
@@ -66,7 +66,7 @@ class _Recipient(NamedTuple):
     message_id: str
     channel: int
     kind: str | None
-    # The name of the person who asked for an invitation or a test message.
+    # Of an invitation, a name; of a test message, a sentence with the name.
     requested_by: str | None
     user: int
     first_name: str
@@ -80,7 +80,7 @@ class _Recipient(NamedTuple):
     def address(self) -> str:
         if self.contact is not None:
             return self.contact
-        return self.email if self.channel == ACCOUNT_CHANNEL else ""
+        return self.email if self.channel == USER_EMAIL_CHANNEL else ""
 
     @property
     def reader(self) -> Recipient:
@@ -90,8 +90,8 @@ class _Recipient(NamedTuple):
 _RECIPIENT = Prepared(
     lambda: (
         Message.select(
-            Message.message_id, Message.channel, Message.kind, Message.reason, Message.user, User.first_name,
-            User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.value,
+            Message.message_id, Message.channel, Message.kind, Message.requested_by, Message.user,
+            User.first_name, User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.value,
         )
         .join(User)
         .switch(Message)
@@ -208,7 +208,7 @@ def _summarize_incidents(
     levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
 
     def summarize(notification: _PendingNotification) -> IncidentSummary:
-        link = Link(notification.incident, notification.user, notification.notification)
+        link = IncidentLink(notification.incident, notification.user, notification.notification)
         token = signer.sign(link, now)
         level = levels.get(notification.incident)
         return IncidentSummary(

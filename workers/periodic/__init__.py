@@ -1,1 +1,1 @@
-"""The jobs that the clock runs periodically."""
+"""The jobs that the clock process runs periodically."""

@@ -1,6 +1,6 @@
 """Enqueue wake-ups for due timers and messages, and for alerts whose wake-up was lost.
 
-The clock runs these jobs every second or two.
+The clock process runs these jobs every second or two.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The clock's own sign of life, and what to do when the host's clock was set back."""
+"""The clock process's own sign of life, and what to do when the host's clock was set back."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ LIVENESS_PERIOD_S = 5
 
 
 def record_liveness() -> None:
-    """Write the clock's sign of life for /readyz.
+    """Write the sign of life of the clock process for /readyz.
 
     If the last sign of life lies in the future, the clock was set back. Messages that were due by then are
     made due now, so that nobody waits until the clock shows that time again.

@@ -54,7 +54,7 @@ def report_missing(now: datetime | None = None) -> int:
     """Report the missing ping of each integration whose ping is overdue. Return the number of reports.
 
     Several processes may run this at the same time; together they report each missing ping once. A service
-    that another worker has locked is skipped until the next run.
+    that another worker has locked is skipped until the next pass.
     """
     found = _find_overdue(now)
     if found is None:

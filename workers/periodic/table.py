@@ -4,7 +4,7 @@ One more job sends the request to the dead-man's switch, if its URL is set. The 
 (tocsin/commands/processes.py), because its code is in a higher layer.
 """
 
-from schedules.clock import PeriodicJob
+from schedules.clock_process import PeriodicJob
 from workers.periodic import due_scan, liveness, missing_heartbeats, release_maintenance, retention
 from workers.timers import audit
 

@@ -11,8 +11,8 @@ from functools import partial
 
 import structlog
 
-from models.domain.effects import Actor
-from models.domain.enums import ActorKind, IncidentStatus
+from models.domain.effects import Author
+from models.domain.enums import AuthorKind, IncidentStatus
 from models.load.incidents import list_open_incidents, list_resolved_with_timers
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.incidents import Incident
@@ -21,7 +21,7 @@ from workers.timers.reconcile import Cause, Difference, PageLoader, count_timers
 
 log = structlog.get_logger()
 
-CAUSE = Cause(Actor(ActorKind.TIMER, "audit"), "timers_repaired", "timers reconciled by the audit")
+CAUSE = Cause(Author(AuthorKind.TIMER, "audit"), "timers_repaired", "timers reconciled by the audit")
 
 
 def audit(now: datetime | None = None) -> int:

@@ -45,7 +45,7 @@ class DueTimer:
     """A due timer, as it is stored."""
 
     row: int
-    incident: int
+    incident_row: int
     kind: str
     key: str
     due_at: datetime

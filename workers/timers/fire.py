@@ -22,7 +22,7 @@ from models.store import bulk
 from models.store.base import STORE_ERRORS, Busy, store
 from models.tables.timers import Timer
 from models.write.apply import apply
-from pipeline.incidents.decide_timer import build_timer_actor, decide_timer
+from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from runtime import metrics
 from workers.alerts import config_cache
 from workers.alerts.batches import BatchSize
@@ -44,7 +44,7 @@ log = structlog.get_logger()
 
 # The longest time until a pass reads the list of due timers again. Other workers may have fired some of them
 # meanwhile, and more timers may be due.
-RUN_S = 1.0
+PASS_S = 1.0
 # How long a worker waits for a lane that another one has locked. Other timers may become due meanwhile.
 LOCK_TIMEOUT_S = 1.0
 
@@ -79,16 +79,16 @@ def fire_due(now: datetime | None = None) -> int:
     pass. Raise the error of the database if no lane was processed, and at once if the database is
     unavailable.
     """
-    run = _Run(now)
-    while (lanes := run.find_lanes()) and run.run_lanes(lanes):
+    this_pass = _Pass(now)
+    while (lanes := this_pass.find_lanes()) and this_pass.fire_lanes(lanes):
         pass
-    run.retry_failed()
-    if run.error is not None and not run.any_done:
-        raise run.error
-    return run.fired
+    this_pass.retry_failed()
+    if this_pass.error is not None and not this_pass.any_done:
+        raise this_pass.error
+    return this_pass.fired
 
 
-class _Run:
+class _Pass:
     """One pass over all due timers."""
 
     def __init__(self, now: datetime | None) -> None:
@@ -117,8 +117,8 @@ class _Run:
         """Return the timers that failed: in a batch they would make all others fail too."""
         return _failed_timers.list_keys() | self._failed
 
-    def run_lanes(self, lanes: Iterable[DueLane]) -> bool:
-        """Fire a batch of each lane in turn, until all is done or RUN_S are over.
+    def fire_lanes(self, lanes: Iterable[DueLane]) -> bool:
+        """Fire a batch of one lane after the other, until all is done or PASS_S are over.
 
         Return whether to search again.
 
@@ -126,7 +126,7 @@ class _Run:
         so that the timers of a lane that is always busy are fired too.
         """
         self._round += 1
-        ends_at = monotonic() + RUN_S
+        ends_at = monotonic() + PASS_S
         due_lanes = deque(lanes)
         busy: list[DueLane] = []
         fired_before = self.fired
@@ -205,7 +205,10 @@ class _Run:
         """Fire one timer in its own transaction. Other due timers of its incident may succeed."""
         try:
             self.fired += _fire(
-                [timer.incident], self._now, lambda due_timer: due_timer.row == timer.row, blocking=blocking
+                [timer.incident_row],
+                self._now,
+                lambda due_timer: due_timer.row == timer.row,
+                blocking=blocking,
             )
         except Busy:
             raise
@@ -218,7 +221,7 @@ class _Run:
             delay_s = failure.delay.total_seconds()
             report(
                 "timer failed",
-                incident=timer.incident,
+                incident=timer.incident_row,
                 timer=timer.key,
                 error=failure.error,
                 delay_s=delay_s,
@@ -227,8 +230,8 @@ class _Run:
         _failed_timers.remove(timer.row)
 
     def retry_failed(self) -> None:
-        """Retry the timers whose delay after a failure is over, for at most RUN_S."""
-        ends_at = monotonic() + RUN_S
+        """Retry the timers whose delay after a failure is over, for at most PASS_S."""
+        ends_at = monotonic() + PASS_S
         retryable = _failed_timers.list_retryable(self._started_at)
         still_due = reload_due_timers(retryable, self._started_at)
         for row in set(retryable) - {timer.row for timer in still_due}:
@@ -303,10 +306,10 @@ class TimerDecisions:
 
         Otherwise the pass would fire them again without end.
         """
-        fired = {(self.incidents[timer.incident].unique_id, timer.key) for timer, _ in self.timers}
+        just_fired = {(self.incidents[timer.incident_row].unique_id, timer.key) for timer, _ in self.timers}
 
         def is_due_again(timer: TimerState) -> bool:
-            return timer.due_at <= now and (timer.incident, timer.key) in fired
+            return timer.due_at <= now and (timer.incident, timer.key) in just_fired
 
         return [
             replace(effect, expected=tuple(timer for timer in effect.expected if not is_due_again(timer)))
@@ -326,17 +329,17 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
     for row, incident in found.incidents.items():
         if incident.parent is not None:
             children.setdefault(incident.parent, []).append(row)
-    configs = config_cache.get_oncall_configs([found.incidents[timer.incident] for timer in taken], now)
+    configs = config_cache.get_oncall_configs([found.incidents[timer.incident_row] for timer in taken], now)
     for timer in taken:
-        incident = decisions.incidents[timer.incident]
-        merged = (decisions.incidents[row] for row in children.get(timer.incident, ()))
+        incident = decisions.incidents[timer.incident_row]
+        merged = (decisions.incidents[row] for row in children.get(timer.incident_row, ()))
         context = IncidentContext(
             incident,
             found.services.get(incident.service or 0),
             configs[incident.team],
-            build_timer_actor(timer.kind),
+            build_timer_author(timer.kind),
             now,
-            tuple(child for child in merged if child.parent == timer.incident),
+            tuple(child for child in merged if child.parent == timer.incident_row),
         )
         decisions.add(timer, *decide_timer(context, timer.kind, timer.key))
     return decisions
@@ -358,7 +361,7 @@ def _mark_done(decisions: TimerDecisions, now: datetime) -> None:
 
 
 def _is_later(timer: DueTimer, decisions: TimerDecisions, now: datetime) -> bool:
-    next_due = decisions.next_due.get(decisions.incidents[timer.incident].unique_id, {})
+    next_due = decisions.next_due.get(decisions.incidents[timer.incident_row].unique_id, {})
     return next_due.get(timer.key, now) > now
 
 

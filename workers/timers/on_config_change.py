@@ -11,8 +11,8 @@ from functools import partial
 import dramatiq
 import structlog
 
-from models.domain.effects import Actor
-from models.domain.enums import ActorKind
+from models.domain.effects import Author
+from models.domain.enums import AuthorKind
 from models.load.incidents import list_open_incidents_with
 from workers.broker import broker
 from workers.lane_turns import turns
@@ -40,7 +40,7 @@ def reconcile_after_change(column: str, row: int, now: datetime | None = None) -
     """Reconcile the timers of all open incidents with this row in this column. Return how many changed."""
     reason = REASONS[column]
     cause = Cause(
-        Actor(ActorKind.TIMER, "configuration"), "timers_reconciled", f"timers reconciled: {reason}"
+        Author(AuthorKind.TIMER, "configuration"), "timers_reconciled", f"timers reconciled: {reason}"
     )
     changed = 0
     for page in load_pages(partial(list_open_incidents_with, column, row)):

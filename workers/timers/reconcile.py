@@ -12,7 +12,7 @@ from datetime import datetime
 import structlog
 
 from models.domain.effects import (
-    Actor,
+    Author,
     ChangeSet,
     Effect,
     IncidentState,
@@ -42,9 +42,9 @@ LOCK_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why timers are reconciled: the actor, and the code and reason in the incident timeline."""
+    """Why timers are reconciled: the author, and the code and reason in the incident timeline."""
 
-    actor: Actor
+    author: Author
     code: str
     reason: str
 
@@ -145,12 +145,12 @@ def _find_differences(
         for timer in expected
         if timer.key not in pending.get(incident.unique_id, {})
     ]
-    done = find_fired(names, missing_timers)
+    fired = find_fired(names, missing_timers)
     differences = [
         _compare(
             incident,
             configs[incident.team],
-            [timer for timer in expected if (incident.unique_id, timer.key) not in done],
+            [timer for timer in expected if (incident.unique_id, timer.key) not in fired],
             pending.get(incident.unique_id, {}),
         )
         for incident, expected in expected_timers
@@ -222,9 +222,9 @@ def _build_effects(difference: Difference, cause: Cause, at: datetime) -> Iterat
     incident = difference.incident
     if difference.timers:
         yield ReconcileTimers(incident.unique_id, difference.expected, at, cause.reason)
-        yield RecordLog(incident.unique_id, at, cause.code, difference.description, cause.actor)
+        yield RecordLog(incident.unique_id, at, cause.code, difference.description, cause.author)
     if difference.is_unnotified:
-        yield from escalation.notify_last_resort(incident, difference.config, cause.actor, at)
+        yield from escalation.notify_last_resort(incident, difference.config, cause.author, at)
     after = incident.with_changes(
         paged_someone=incident.paged_someone or difference.is_unnotified, exhausted=difference.is_exhausted
     )

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.effects import Actor
-from models.domain.enums import ActorKind
+from models.domain.effects import Author
+from models.domain.enums import AuthorKind
 from models.lifecycle import offboarding
 from models.store.base import store
 from models.store.ids import new_uuid
@@ -44,7 +44,7 @@ def remove(user):
     with store().write_transaction():
         at = store().now()
         offboarding.remove(
-            user, Actor(ActorKind.USER, "Alice"), at, names_user=lambda action, username: False
+            user, Author(AuthorKind.USER, "Alice"), at, names_user=lambda action, username: False
         )
 
 

@@ -10,14 +10,14 @@ from models.lifecycle.signed_links import (
     BadLink,
     CalendarFeed,
     ExpiredLink,
+    IncidentLink,
     Invitation,
-    Link,
     Signer,
     get_signer,
 )
 from models.tables.accounts import Secret, User
 
-LINK = Link(incident=1, user=2, notification=3)
+LINK = IncidentLink(incident=1, user=2, notification=3)
 CALENDAR = CalendarFeed(user=2, key="0123456789abcdef", schedule="", own_only=True, months=3)
 
 

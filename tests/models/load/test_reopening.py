@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus
 from models.load.lane import lock_incident
 from models.store.base import store
 from models.tables.events import Entity
@@ -27,7 +27,7 @@ def change_status(to, at):
     """Change the status of the first incident, as Bob."""
     first = Incident.select().order_by(Incident.id).get()
     with store().write_transaction():
-        context = lock_incident(first.id, Actor(ActorKind.USER, "Bob"), at)
+        context = lock_incident(first.id, Author(AuthorKind.USER, "Bob"), at)
         effects = incidents.change_status(context, to, "asked for")
         apply(ChangeSet(effects=list(effects)))
 

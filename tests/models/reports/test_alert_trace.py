@@ -60,7 +60,7 @@ def test_a_dead_letter_has_the_status_failed_until_it_is_replayed(world, now):
     assert after[1]["alerts"][0]["stages"][-1]["stage"] == "replay"
 
 
-def test_a_dropped_dead_letter_has_the_status_failed_and_names_the_actor(world, now):
+def test_a_dropped_dead_letter_has_the_status_failed_and_names_the_author(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     change_dead_letters.drop(dead_letters.list_keys(), "Bob")
     trace, trace_alert = (build_trace_of(receipt) for receipt in (body, alert.receipt))

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from models.domain.effects import (
-    Actor,
     AdvanceRoundRobin,
+    Author,
     CancelNotifications,
     CreateNotification,
     ReclaimEntities,
@@ -16,12 +16,12 @@ from models.domain.effects import (
     ReleaseEntities,
     SaveIncident,
 )
-from models.domain.enums import ActorKind, IncidentStatus, NotificationKind, Urgency
+from models.domain.enums import AuthorKind, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext
 from pipeline import incidents
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, service
 
-ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
+AUTHOR = Author(AuthorKind.USER, "Bob", user=BOB.row)
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 CONFIG = build_config((0, "alice"), (5, "bob"))
 
@@ -38,7 +38,7 @@ def build_incident_in(status):
 
 def at(state, now=NOON):
     """Return the context in which Bob changes an incident at this time."""
-    return IncidentContext(state, service(), CONFIG, ACTOR, now)
+    return IncidentContext(state, service(), CONFIG, AUTHOR, now)
 
 
 def move(status, to):
@@ -116,7 +116,7 @@ def test_an_incident_reopened_as_acknowledged_gets_its_full_timeouts():
     service_with_timeouts = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     closed = incident(status=R, acknowledged_date=NOON + MINUTE, resolved_date=NOON + 2 * MINUTE)
     effects = incidents.change_status(
-        IncidentContext(closed, service_with_timeouts, CONFIG, ACTOR, later), A, "because"
+        IncidentContext(closed, service_with_timeouts, CONFIG, AUTHOR, later), A, "because"
     )
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
@@ -169,7 +169,7 @@ def test_an_incident_assigned_to_nobody_notifies_nobody_if_no_run_was_stopped(st
 def test_a_change_of_policy_starts_a_new_run():
     config = build_config((0, "bob"))
     moved = build_incident_in(T).with_changes(escalation_policy=None)
-    effects = incidents.change_policy(IncidentContext(moved, service(), config, ACTOR, NOON + MINUTE), 1)
+    effects = incidents.change_policy(IncidentContext(moved, service(), config, AUTHOR, NOON + MINUTE), 1)
 
     assert get_last_incident(effects).escalation_run == 2
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
@@ -180,7 +180,7 @@ def test_a_change_of_policy_assigns_only_a_triggered_incident():
 
     triggered = incidents.change_policy(
         IncidentContext(
-            build_incident_in(T).with_changes(escalation_policy=None), service(), config, ACTOR, NOON
+            build_incident_in(T).with_changes(escalation_policy=None), service(), config, AUTHOR, NOON
         ),
         1,
     )
@@ -189,7 +189,7 @@ def test_a_change_of_policy_assigns_only_a_triggered_incident():
             build_incident_in(A).with_changes(escalation_policy=None, assigned_to=ALICE.row),
             service(),
             config,
-            ACTOR,
+            AUTHOR,
             NOON,
         ),
         1,
@@ -205,7 +205,7 @@ def test_a_change_to_a_round_robin_policy_takes_its_next_target():
     config = replace(build_config((0, "alice", "bob"), round_robin=True), next_targets={1: 1})
     effects = incidents.change_policy(
         IncidentContext(
-            build_incident_in(T).with_changes(escalation_policy=None), service(), config, ACTOR, NOON
+            build_incident_in(T).with_changes(escalation_policy=None), service(), config, AUTHOR, NOON
         ),
         1,
     )
@@ -275,7 +275,7 @@ ENDS = {
     "assigned to nobody": lambda state: incidents.assign(at(state), None),
     "rerouted": lambda state: incidents.change_policy(at(state), None),
     "unsnoozed": lambda state: incidents.unsnooze(at(state)),
-    "merged": lambda state: incidents.merge(incident(unique_id="p", row=9), [state], [], ACTOR, NOON),
+    "merged": lambda state: incidents.merge(incident(unique_id="p", row=9), [state], [], AUTHOR, NOON),
 }
 
 
@@ -295,13 +295,13 @@ def test_timeouts_start_again_after_a_snooze(how):
     state = build_snoozed(assigned_to=BOB.row)
     effects = {
         "assigned": lambda: incidents.assign(
-            IncidentContext(state, service_with_timeouts, CONFIG, ACTOR, later), ALICE
+            IncidentContext(state, service_with_timeouts, CONFIG, AUTHOR, later), ALICE
         ),
         "assigned to nobody": lambda: incidents.assign(
-            IncidentContext(state, service_with_timeouts, CONFIG, ACTOR, later), None
+            IncidentContext(state, service_with_timeouts, CONFIG, AUTHOR, later), None
         ),
         "unsnoozed": lambda: incidents.unsnooze(
-            IncidentContext(state, service_with_timeouts, CONFIG, ACTOR, later)
+            IncidentContext(state, service_with_timeouts, CONFIG, AUTHOR, later)
         ),
     }[how]()
 
@@ -353,7 +353,7 @@ def get_saved_incidents(effects):
 
 
 def test_a_merged_incident_is_acknowledged_silent_and_stops_collecting():
-    effects = incidents.merge(PARENT, [build_child(collecting=True)], [], ACTOR, NOON)
+    effects = incidents.merge(PARENT, [build_child(collecting=True)], [], AUTHOR, NOON)
 
     after = get_saved_incidents(effects)["child-1"]
     assert (after.status, after.parent, after.collecting) == (A, 9, False)
@@ -365,14 +365,14 @@ def test_a_merged_incident_is_acknowledged_silent_and_stops_collecting():
 
 def test_a_merged_incident_keeps_its_assignee():
     before = build_child(status=A, acknowledged_date=NOON - MINUTE, assigned_to=ALICE.row)
-    after = get_saved_incidents(incidents.merge(PARENT, [before], [], ACTOR, NOON))["child-1"]
+    after = get_saved_incidents(incidents.merge(PARENT, [before], [], AUTHOR, NOON))["child-1"]
 
     assert (after.acknowledged_date, after.assigned_to) == (NOON - MINUTE, ALICE.row)
 
 
 def test_children_of_a_merged_incident_get_its_parent():
     of_child = build_child(2, status=R, parent=1)
-    effects = incidents.merge(PARENT, [build_child()], [of_child], ACTOR, NOON)
+    effects = incidents.merge(PARENT, [build_child()], [of_child], AUTHOR, NOON)
 
     assert {name: state.parent for name, state in get_saved_incidents(effects).items()} == {
         "child-1": 9,
@@ -384,7 +384,7 @@ def test_children_of_a_merged_incident_get_its_parent():
 def test_open_children_are_resolved_with_their_parent():
     children = [build_child(1, status=A, parent=9), build_child(2, status=R, parent=9)]
     effects = incidents.change_status(
-        IncidentContext(PARENT, service(), CONFIG, ACTOR, NOON, tuple(children)), R, "because"
+        IncidentContext(PARENT, service(), CONFIG, AUTHOR, NOON, tuple(children)), R, "because"
     )
 
     assert {name: state.status for name, state in get_saved_incidents(effects).items()} == {
@@ -400,7 +400,7 @@ def test_open_children_are_resolved_with_their_parent():
 def test_children_keep_their_status_if_their_parent_is_acknowledged_or_triggered(to):
     parent = PARENT.with_changes(status=A if to is T else T)
     effects = incidents.change_status(
-        IncidentContext(parent, service(), CONFIG, ACTOR, NOON, (build_child(status=A, parent=9),)),
+        IncidentContext(parent, service(), CONFIG, AUTHOR, NOON, (build_child(status=A, parent=9),)),
         to,
         "because",
     )
@@ -434,7 +434,7 @@ def test_an_unmerged_incident_keeps_its_status_and_gets_its_full_timeouts(status
     later = NOON + 60 * MINUTE
     effects = incidents.unmerge(
         IncidentContext(
-            build_incident_in(status).with_changes(parent=9), service_with_timeouts, CONFIG, ACTOR, later
+            build_incident_in(status).with_changes(parent=9), service_with_timeouts, CONFIG, AUTHOR, later
         ),
         PARENT,
     )
@@ -463,7 +463,7 @@ def build_assigned_to_bob(*steps, bob=BOB):
     """Return the effects of a change to another policy with these steps."""
     config = build_config(*steps, people=(ALICE, bob, CHARLIE))
     state = BOB_NOTIFIED.with_changes(escalation_policy=None)
-    context = IncidentContext(state, service(), config, ACTOR, NOON)
+    context = IncidentContext(state, service(), config, AUTHOR, NOON)
     return incidents.change_policy(context, 1, keep_assignee=True)
 
 
@@ -490,7 +490,7 @@ STILL_NOTIFIED_BY_FORWARDING = build_assigned_to_bob((0, "bob"), bob=FORWARDED)
         (STILL_NOTIFIED_BY_FORWARDING, ESCALATION_NOTIFICATION),
         (incidents.snooze(at(build_incident_in(A)), NOON + MINUTE),
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}),
-        (incidents.merge(PARENT, [build_incident_in(T)], [], ACTOR, NOON), {*ESCALATION_NOTIFICATION,
+        (incidents.merge(PARENT, [build_incident_in(T)], [], AUTHOR, NOON), {*ESCALATION_NOTIFICATION,
         RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
         (incidents.change_sla(at(build_incident_in(T)), 2, "because"),
         {SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),

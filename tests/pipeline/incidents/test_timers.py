@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.domain.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncident
-from models.domain.enums import ActorKind, IncidentStatus, TimerKind
+from models.domain.effects import FIRED_ONCE, Author, ReconcileTimers, SaveIncident
+from models.domain.enums import AuthorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
 from pipeline import incidents
 from pipeline.incidents.decide_timer import decide_timer
 from pipeline.incidents.timers import get_expected_timers
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
 
-ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
+AUTHOR = Author(AuthorKind.USER, "Bob", user=BOB.row)
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 CONFIG = build_config((0, "alice"), (5, "bob"))
 SERVICE = service(auto_resolve_s=3600, acknowledgement_timeout_s=900)
@@ -60,11 +60,11 @@ def test_the_next_snooze_has_another_timer_key():
 
 
 def at(state, now):
-    return IncidentContext(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+    return IncidentContext(state, SERVICE, CONFIG_WITH_SLAS, AUTHOR, now)
 
 
 def decide(kind, state, now, timer_service=SERVICE, key=""):
-    return decide_timer(IncidentContext(state, timer_service, CONFIG, ACTOR, now), kind, key)
+    return decide_timer(IncidentContext(state, timer_service, CONFIG, AUTHOR, now), kind, key)
 
 
 def test_the_end_of_a_snooze_triggers_the_incident_and_notifies_people():
@@ -100,7 +100,7 @@ def test_a_timer_that_no_longer_applies_does_nothing_and_says_why(kind, state, o
 
 def test_auto_resolve_also_resolves_the_children():
     child = incident(unique_id="child", row=2, parent=1, status=A)
-    context = IncidentContext(incident(number=1), SERVICE, CONFIG, ACTOR, NOON + 60 * MINUTE, (child,))
+    context = IncidentContext(incident(number=1), SERVICE, CONFIG, AUTHOR, NOON + 60 * MINUTE, (child,))
     _, effects = decide_timer(context, TimerKind.AUTO_RESOLVE, "")
 
     saved = {e.incident.unique_id: e.incident.status for e in effects if isinstance(e, SaveIncident)}
@@ -114,7 +114,7 @@ def snooze(state, now):
 
 
 def merge(state, now):
-    return () if incidents.check_merge(PARENT, [state]) else incidents.merge(PARENT, [state], [], ACTOR, now)
+    return () if incidents.check_merge(PARENT, [state]) else incidents.merge(PARENT, [state], [], AUTHOR, now)
 
 
 def unmerge(state, now):

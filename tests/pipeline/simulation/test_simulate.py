@@ -329,8 +329,8 @@ def test_a_deferred_alert_notifies_people_after_maintenance():
 
 def test_maintenance_without_end_notifies_nobody():
     switched_on = lane(build_config((0, "alice")), under_maintenance=True)
-    by_turns = [build_window(0, 720, repeat_interval=1), build_window(720, 1440, repeat_interval=1)]
-    always = replace(lane(build_config((0, "alice"))), windows=tuple(by_turns))
+    alternating = [build_window(0, 720, repeat_interval=1), build_window(720, 1440, repeat_interval=1)]
+    always = replace(lane(build_config((0, "alice"))), windows=tuple(alternating))
 
     for facts in (switched_on, always):
         assert list_notified(run_simulation(facts, duration=timedelta(days=31))) == []

@@ -48,7 +48,7 @@ def test_a_receiver_is_notified_by_their_own_rules_with_the_reason():
     }
 
 
-def test_a_receiver_without_rules_is_notified_at_their_accounts_address():
+def test_a_receiver_without_rules_is_notified_at_their_own_address():
     (notification,) = list_notifications(build_forwarded(ALICE, (CHARLIE, 0, 60)))
 
     assert (notification.user, notification.contact) == (CHARLIE.row, None)

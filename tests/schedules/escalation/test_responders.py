@@ -2,16 +2,16 @@
 
 import pytest
 
-from models.domain.effects import Actor, AddResponder, CreateNotification, RecordLog
-from models.domain.enums import ActorKind, IncidentStatus, NotificationKind
+from models.domain.effects import AddResponder, Author, CreateNotification, RecordLog
+from models.domain.enums import AuthorKind, IncidentStatus, NotificationKind
 from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident
 
-ACTOR = Actor(ActorKind.USER, "Alice", user=ALICE.row)
+AUTHOR = Author(AuthorKind.USER, "Alice", user=ALICE.row)
 
 
 def call_people(*calls, config=None, **changes):
-    return request_responders(incident(**changes), calls, config or build_config(), ACTOR, NOON)
+    return request_responders(incident(**changes), calls, config or build_config(), AUTHOR, NOON)
 
 
 def list_notifications(effects):

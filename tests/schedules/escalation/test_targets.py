@@ -51,8 +51,8 @@ def test_an_alert_processed_late_resolves_to_the_people_of_the_processing_time()
     assert get_step_people(config, NOON + 2 * DAY) == [ALICE]
 
 
-def get_assignee(config, turn=0, at=NOON):
-    return targets.choose_assignee(config.policies[1], config, turn, at)
+def get_assignee(config, next_target=0, at=NOON):
+    return targets.choose_assignee(config.policies[1], config, next_target, at)
 
 
 def test_the_assignee_is_the_first_person_of_the_first_step_with_people():
@@ -63,28 +63,28 @@ def test_an_incident_has_no_assignee_if_nobody_is_on_call():
     assert get_assignee(build_config((0, COVER)), at=NOON + DAY) == (None, ())
 
 
-BY_TURNS = build_config((0, "alice", TURNS, COVER), (5, "bob"), round_robin=True)
+ROUND_ROBIN = build_config((0, "alice", TURNS, COVER), (5, "bob"), round_robin=True)
 
 
-def test_round_robin_takes_each_target_of_the_first_step_in_turn():
-    turn, assignees = 0, []
+def test_round_robin_takes_each_target_of_the_first_step():
+    next_target, assignees = 0, []
     for _ in range(5):
-        person, (taken,) = get_assignee(BY_TURNS, turn)
+        person, (taken,) = get_assignee(ROUND_ROBIN, next_target)
         assignees.append(person)
-        turn = taken.next
+        next_target = taken.next
 
     assert assignees == [ALICE, BOB, CHARLIE, ALICE, BOB]
 
 
 def test_round_robin_skips_a_target_without_people():
-    assert get_assignee(BY_TURNS, 2, NOON + 2 * HOUR) == (ALICE, (AdvanceRoundRobin(1, 2, 1),))
+    assert get_assignee(ROUND_ROBIN, 2, NOON + 2 * HOUR) == (ALICE, (AdvanceRoundRobin(1, 2, 1),))
 
 
-def test_a_turn_beyond_the_last_target_starts_from_the_first():
-    assert get_assignee(BY_TURNS, 4) == (BOB, (AdvanceRoundRobin(1, 4, 2),))
+def test_a_next_target_beyond_the_last_one_starts_from_the_first():
+    assert get_assignee(ROUND_ROBIN, 4) == (BOB, (AdvanceRoundRobin(1, 4, 2),))
 
 
-def test_an_empty_first_step_falls_back_to_a_later_step_without_taking_a_turn():
+def test_an_empty_first_step_falls_back_to_a_later_step_without_an_advance():
     config = build_config((0, COVER), (5, "bob"), round_robin=True)
 
     assert get_assignee(config, at=NOON + DAY) == (BOB, ())

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from models.domain.effects import Actor, CreateNotification, RecordLog
-from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
+from models.domain.effects import Author, CreateNotification, RecordLog
+from models.domain.enums import AuthorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext, NotificationRuleFacts
 from models.tables.timers import Timer
 from schedules.timers.sla import (
@@ -18,7 +18,7 @@ from schedules.timers.sla import (
 )
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
 
-TIMER = Actor(ActorKind.TIMER, "sla escalation")
+TIMER = Author(AuthorKind.TIMER, "sla escalation")
 A, R = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 GOLD = sla((1, -5, "alice"), (1, 0, "bob"), (2, 10, "alice", "bob"), acknowledge=15, resolve=60)
 
@@ -251,7 +251,7 @@ def test_overdue_escalations_notify_each_person_once():
     ]
 
     expected_reason = "SLA Gold: not acknowledged, overdue by 10 min"
-    without = "; no usable rule without delay, so the account's address"
+    without = "; no usable rule without delay, so the user's own e-mail address"
     assert notified == [
         [(CHARLIE.row, expected_reason + without)],
         [],

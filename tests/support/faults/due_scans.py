@@ -9,10 +9,10 @@ import redis
 
 from bench.servers.instance import Instance
 from runtime.redis_socket import get_socket_path
-from schedules.clock import PeriodicScheduler
+from schedules.clock_process import PeriodicScheduler
 from tests.support.polling import wait_until
 
-# A clock moves a job to its next slot when it runs the job. Only one of several clocks can do this.
+# A clock process moves a job to its next slot when it runs the job. Only one of several can do this.
 DUE_SCAN = "tocsin-due-scan"
 
 

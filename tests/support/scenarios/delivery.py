@@ -8,7 +8,7 @@ from runtime.settings import load
 from tests.support.alerts import accept
 from workers.alerts import process_lane
 from workers.delivery import deliver
-from workers.delivery.channels.email import Email
+from workers.delivery.channels.email import EmailChannel
 
 MAIL = ContactType.EMAIL
 
@@ -25,7 +25,7 @@ def settings(port):
 
 
 def channel(port, deadline_s=5.0):
-    return Email(settings(port), deadline_s)
+    return EmailChannel(settings(port), deadline_s)
 
 
 @pytest.fixture

@@ -155,9 +155,9 @@ def test_a_person_without_a_usable_notification_rule_is_a_problem(list_problems,
 
     assert list_problems() == [
         "Payments: Bob has no usable notification rule for low urgency, and is notified at the"
-        " account's address only",
+        " user's own e-mail address only",
         "Payments: Charlie has no usable notification rule for low and high urgency, and is notified"
-        " at the account's address only",
+        " at the user's own e-mail address only",
         "Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments",
     ]
 

@@ -20,7 +20,7 @@ from runtime.metrics import counters
 from runtime.redis import create_client
 from runtime.redis_socket import get_url
 from runtime.settings import load
-from schedules.clock import PeriodicJob, PeriodicScheduler
+from schedules.clock_process import PeriodicJob, PeriodicScheduler
 from tests.support.alerts import accept
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis

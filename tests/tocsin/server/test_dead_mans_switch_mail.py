@@ -16,7 +16,7 @@ from tests.support.relays import relay
 from tocsin.server import dead_mans_switch
 from workers.alerts import process_lane
 from workers.delivery import deliver
-from workers.delivery.transport.relay import Relay
+from workers.delivery.transport.relay_gate import RelayGate
 
 MAIL = ContactType.EMAIL
 LATE, NOT_SENT = "messages are late", "messages cannot be sent"
@@ -38,7 +38,7 @@ class MailDelivery:
     def use_relay(self, port):
         where = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(port)} if port else {}
         deliver.configure(load({**where, "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
-        deliver._runtimes[MAIL].relay = Relay(lambda: self.seconds)
+        deliver._runtimes[MAIL].gate = RelayGate(lambda: self.seconds)
 
     def page_alice(self, entity="db1"):
         accept(self.world, self.now, message="m", alert_type="critical", entity_id=entity, exactly=True)
@@ -122,6 +122,8 @@ def test_a_message_without_an_attempt_is_late_even_if_others_were_sent(delivery)
     delivery.page_alice()
     Message.update(next_attempt_at=delivery.now - timedelta(seconds=301)).execute()
     delivery.page_bob()
-    Message.update(state=MessageStatus.SENT, done_at=delivery.now).where(Message.reason == "a test").execute()
+    Message.update(state=MessageStatus.SENT, done_at=delivery.now).where(
+        Message.requested_by == "a test"
+    ).execute()
 
     assert delivery.get_problem() == [LATE]

@@ -163,7 +163,7 @@ def add_timeline_entry(world, now):
     """Add a log entry, and a notification with its message and its attempt."""
     incident = get_incident(world, now)
     IncidentLog.create(
-        incident=incident, at=now, what="edited", reason="x", actor_kind="user", user=world.bob
+        incident=incident, at=now, what="edited", reason="x", author_kind="user", user=world.bob
     )
     message = Message.create(
         message_id=new_uuid(), account=world.account, user=world.bob, channel=1, created_at=now,

@@ -373,7 +373,7 @@ def test_lower_urgency_does_not_notify_a_contact_again(create_incident, ask, rul
 
 
 @pytest.mark.parametrize(("high", "expected"), [([15], [("Alice", None)]), ([0, 15], [])])
-def test_lower_urgency_without_a_rule_uses_the_account_address_once(
+def test_lower_urgency_without_a_rule_uses_the_users_own_address_once(
     create_incident, ask, rules, world, high, expected
 ):
     rules(world.alice, high=high)

@@ -560,7 +560,7 @@ def test_a_signed_link_for_another_purpose_is_not_found(ask, address, world, now
     token = address().removeprefix("/calendars/").removesuffix(".ics")
     signer = signed_links.get_signer()
     other_addresses = [
-        signer.sign(signed_links.Link(1, world.bob.id, 1), now),
+        signer.sign(signed_links.IncidentLink(1, world.bob.id, 1), now),
         signer.sign_invitation(signed_links.Invitation.for_user(world.bob), now),
     ]
 

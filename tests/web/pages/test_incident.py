@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.enums import IncidentStatus
 from models.lifecycle import signed_links
-from models.lifecycle.signed_links import Link
+from models.lifecycle.signed_links import IncidentLink
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
@@ -18,7 +18,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
 def build_link(notification: Notification, at: datetime | None = None) -> str:
-    link = Link(notification.incident_id, notification.user_id, notification.id)
+    link = IncidentLink(notification.incident_id, notification.user_id, notification.id)
     return f"/i/{signed_links.get_signer().sign(link, at or datetime.now(UTC))}"
 
 
@@ -74,7 +74,7 @@ def test_a_button_acts_as_the_recipient_and_shows_the_page(ask, open_incident, w
     assert (answer.status_code, page.status_code) == (303, 200)
     assert Incident.get().status == status
     log = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
-    assert (log.actor_kind, log.user) == ("link", world.alice)
+    assert (log.author_kind, log.user) == ("link", world.alice)
     assert log.reason == f"{status.name.capitalize()} by Alice with the link in a message."
     assert [word for word in ("acknowledge", "resolve") if f'value="{word}"' in page.text] == left
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
@@ -127,9 +127,9 @@ def test_a_link_needs_matching_incident_person_and_notification(ask, open_incide
     open_incident()
     notification = Notification.get()
     for wrong in (
-        Link(notification.incident_id, world.mallory.id, notification.id),
-        Link(notification.incident_id + 1, notification.user_id, notification.id),
-        Link(notification.incident_id, notification.user_id, notification.id + 1),
+        IncidentLink(notification.incident_id, world.mallory.id, notification.id),
+        IncidentLink(notification.incident_id + 1, notification.user_id, notification.id),
+        IncidentLink(notification.incident_id, notification.user_id, notification.id + 1),
     ):
         path = f"/i/{signed_links.get_signer().sign(wrong, datetime.now(UTC))}"
         assert ask("GET", path, who=None).status_code == 404

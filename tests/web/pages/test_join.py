@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import MessageStatus
 from models.lifecycle import signed_links
-from models.lifecycle.signed_links import LIFETIME, Invitation, Link
+from models.lifecycle.signed_links import LIFETIME, IncidentLink, Invitation
 from models.tables.accounts import Account, Token, User
 from models.tables.notifications import Message
 from models.tables.teams import Team
@@ -122,7 +122,7 @@ def test_a_link_is_invalid_after_removal_a_new_address_or_seven_days(ask, invite
 
 def test_incident_links_and_invitations_are_not_interchangeable(ask, invite, world, store):
     token = invite().removeprefix("/join/")
-    incident = signed_links.get_signer().sign(Link(1, find_dora().id, 1), store.now())
+    incident = signed_links.get_signer().sign(IncidentLink(1, find_dora().id, 1), store.now())
 
     assert ask("GET", f"/i/{token}", who=None).status_code == 404
     assert ask("POST", f"/join/{incident}", who=None).status_code == 404

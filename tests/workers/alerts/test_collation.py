@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from models.domain.applications import GENERIC
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus
 from models.lifecycle import provisioning
 from models.load.lane import lock_incident
 from models.store.base import connection, store
@@ -122,7 +122,7 @@ def test_an_alert_below_the_levels_joins_no_incident(collating_service, now, lev
 
 def change_as_person(world, incident, to, at):
     with store().write_transaction():
-        context = lock_incident(incident.id, Actor(ActorKind.USER, "Alice", world.alice.id), at)
+        context = lock_incident(incident.id, Author(AuthorKind.USER, "Alice", world.alice.id), at)
         effects = incidents.change_status(context, to, "by hand")
         apply(ChangeSet(effects=list(effects)))
 

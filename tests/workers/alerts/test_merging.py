@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from models.domain.applications import GENERIC
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus
 from models.lifecycle import provisioning
 from models.load.lane import lock_incident, lock_services, lock_with_children
 from models.store.base import connection, store
@@ -29,7 +29,7 @@ from tests.support.world import World
 from workers.alerts import process_lane
 from workers.timers import fire
 
-ALICE = Actor(ActorKind.USER, "Alice")
+ALICE = Author(AuthorKind.USER, "Alice")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Round robin: each incident takes one turn of its policy, with any number of workers."""
+"""Round robin: each incident advances its policy by one target, with any number of workers."""
 
 import threading
 from collections import Counter
@@ -21,7 +21,7 @@ from workers.alerts import process_lane
 
 @pytest.fixture
 def round_robin_policy(world):
-    """The team's policy, whose incidents go to Alice, Bob and Charlie in turn."""
+    """The team's policy, whose incidents go to Alice, Bob and Charlie one after the other."""
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2}
     set_policy(world, (0, world.alice, world.bob, world.charlie), assignment_settings=settings)
     return EscalationPolicy.get_by_id(world.policy.id)
@@ -36,7 +36,7 @@ def list_assignees():
     return [row.assigned_to.first_name for row in Incident.select().order_by(Incident.id)]
 
 
-def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, round_robin_policy):
+def test_alerts_of_one_batch_and_of_the_next_get_different_assignees(world, now, round_robin_policy):
     process_alerts(world, now, "db1", "db2")
     process_lane.run(world.service.id)
     process_alerts(world, now, "db3", "db1", "db4")
@@ -45,7 +45,7 @@ def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, round_robin_
     assert list_assignees() == ["Alice", "Bob", "Charlie", "Alice"]
 
 
-def test_a_policy_that_a_rule_assigns_has_its_own_turns(world, now, round_robin_policy):
+def test_a_policy_that_a_rule_assigns_has_its_own_round_robin(world, now, round_robin_policy):
     other = EscalationPolicy.create(
         unique_id=new_uuid(),
         team=world.team,
@@ -65,7 +65,7 @@ def test_a_policy_that_a_rule_assigns_has_its_own_turns(world, now, round_robin_
     assert [EscalationPolicy.get_by_id(row.id).next_target for row in (round_robin_policy, other)] == [2, 0]
 
 
-def test_concurrent_lanes_take_each_turn_once(world, now, round_robin_policy):
+def test_concurrent_lanes_assign_each_target_once(world, now, round_robin_policy):
     with store().write_transaction():
         service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
         integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)

@@ -33,7 +33,7 @@ from tests.support.query_plans import list_scans
 from tests.support.rules import RuleAction, action, add_rule, equals, var
 from tests.support.scenarios.processed_alerts import process_alert
 from tests.support.scenarios.timers import set_policy
-from workers.alerts import lane_state, process_lane
+from workers.alerts import load_lane_state, process_lane
 from workers.timers import fire
 
 A = RuleAction
@@ -551,7 +551,7 @@ def test_a_rule_with_a_deleted_tag_or_policy_says_so(world, now):
 def test_an_alert_opens_its_incident_despite_a_concurrent_deletion(world, now, monkeypatch):
     """A person deletes the tag after the worker loaded the configuration and before it writes."""
     add_rule(world, action(A.ADD_TAGS, create_named(world, Tag, "Disk").unique_id))
-    load, looked = lane_state.load, []
+    load, looked = load_lane_state.load, []
 
     def load_before_a_deletion(*arguments, **more):
         state = load(*arguments, **more)
@@ -560,7 +560,7 @@ def test_an_alert_opens_its_incident_despite_a_concurrent_deletion(world, now, m
             Tag.delete().execute()
         return state
 
-    monkeypatch.setattr(lane_state, "load", load_before_a_deletion)
+    monkeypatch.setattr(load_lane_state, "load", load_before_a_deletion)
     event = process_alert(world, now)
 
     assert (event.state, event.incident_created) == (WorkState.DONE, True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from models.domain.channels import ACCOUNT_CHANNEL, CHANNELS
+from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.domain.enums import ContactType
 from runtime.settings import SETTINGS, find_unset, load
 from web.routes import ROUTES
@@ -26,7 +26,7 @@ def test_contact_types_are_those_of_the_contract_or_begin_at_101():
 
     assert all(number == spec.contact_type for number, spec in CHANNELS.items())
     assert all(number > 100 for number in others)
-    assert ACCOUNT_CHANNEL in CHANNELS
+    assert USER_EMAIL_CHANNEL in CHANNELS
 
 
 @pytest.mark.parametrize("name", NAMES)

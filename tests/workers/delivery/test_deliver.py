@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, IncidentStatus, MessageStatus, NotificationStatus
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus, MessageStatus, NotificationStatus
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.base import connection
@@ -24,7 +24,7 @@ from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM, handle_clock_set_back
-from workers.delivery.transport.relay import PAUSE_S, Relay
+from workers.delivery.transport.relay_gate import PAUSE_S, RelayGate
 
 __all__ = ["deliver_to"]
 
@@ -35,8 +35,8 @@ HOUR = timedelta(hours=1)
 
 def move(incident, to, user, now):
     with deliver.store().write_transaction():
-        actor = Actor(ActorKind.USER, user.first_name, user=user.id)
-        context = lock_incident(incident.id, actor, now)
+        author = Author(AuthorKind.USER, user.first_name, user=user.id)
+        context = lock_incident(incident.id, author, now)
         effects = incidents.change_status(context, to, "asked for")
         apply(ChangeSet(effects=list(effects)))
 
@@ -44,7 +44,7 @@ def move(incident, to, user, now):
 def assign(incident, person, by, now):
     with deliver.store().write_transaction():
         whom = load_people([person.username])[person.username]
-        context = lock_incident(incident.id, Actor(ActorKind.USER, by.first_name, user=by.id), now)
+        context = lock_incident(incident.id, Author(AuthorKind.USER, by.first_name, user=by.id), now)
         effects = incidents.assign(context, whom)
         apply(ChangeSet(effects=list(effects)))
 
@@ -184,7 +184,7 @@ def test_a_removed_person_gets_no_message(world, now, deliver_to):
     assert Notification.get().outcome == "the person is no longer a member of the account"
 
 
-def test_the_accounts_address_replaces_a_deleted_contact(world, now, deliver_to):
+def test_the_users_own_address_replaces_a_deleted_contact(world, now, deliver_to):
     alert(world, now)
     ContactMethod.delete().where(ContactMethod.user == world.alice).execute()
     User.update(email="alice@example.com").where(User.id == world.alice.id).execute()
@@ -231,7 +231,7 @@ def test_a_message_fails_with_a_reason_after_an_hour(world, now, deliver_to):
     assert message.outcome.startswith(f"given up after {message.attempts} attempts: the relay does not take")
 
 
-def test_the_accounts_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
+def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
     ContactMethod.update(value="old@example.org", name="Work").where(
         ContactMethod.user == world.alice
     ).execute()
@@ -243,12 +243,12 @@ def test_the_accounts_address_is_notified_if_a_contact_refuses(world, now, deliv
     first, second = Notification.select().order_by(Notification.id)
     assert [to for to, _ in box.mails] == ["alice@example.org"]
     assert (first.state, second.state) == (NotificationStatus.FAILED, NotificationStatus.SENT)
-    assert first.outcome.endswith("550 5.1.1 unknown; the account's address is notified instead")
-    assert second.reason.endswith("; the message to Work was refused, so the account's address")
+    assert first.outcome.endswith("550 5.1.1 unknown; the user's own e-mail address is notified instead")
+    assert second.reason.endswith("; the message to Work was refused, so the user's own e-mail address")
     assert second.contact is None
 
 
-def test_a_refusal_of_the_accounts_address_is_final(world, now, deliver_to):
+def test_a_refusal_of_the_users_own_address_is_final(world, now, deliver_to):
     alert(world, now)
     with relay({"RCPT": "550 5.1.1 unknown"}) as box:
         deliver_to(box.port)
@@ -260,7 +260,7 @@ def test_a_refusal_of_the_accounts_address_is_final(world, now, deliver_to):
     )
 
 
-def test_two_contacts_that_refuse_notify_the_account_once(world, now, deliver_to):
+def test_two_contacts_that_refuse_notify_the_users_own_address_once(world, now, deliver_to):
     ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.alice).execute()
     other = ContactMethod.create(
         unique_id="c2", user=world.alice, name="Other", contact_type=1, value="older@example.org",
@@ -428,7 +428,7 @@ def test_all_messages_are_sent_after_a_hanging_relay_is_back(world, now, deliver
     later, steady = now + SECOND, [0.0]
     with start_silent_server(hang) as dead:
         runtime = deliver_to(dead.port, deadline_s=0.1)
-        runtime.relay = Relay(clock=lambda: steady[0])
+        runtime.gate = RelayGate(clock=lambda: steady[0])
         worked_on = [deliver.send_due(MAIL, later) for _ in range(6)]
         assert worked_on == [1, 1, 1, 0, 0, 0]
         assert dead.taken == 3

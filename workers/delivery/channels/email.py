@@ -28,7 +28,7 @@ QUIT_TIMEOUT_S = 1.0
 _ERRORS = (OSError, smtplib.SMTPException, ValueError)
 
 
-class Email:
+class EmailChannel:
     """The e-mail channel with these settings."""
 
     def __init__(self, settings: Settings, deadline_s: float = DEADLINE_S) -> None:
@@ -52,7 +52,7 @@ def _find_missing_setting(settings: Settings) -> str | None:
 
 
 def create_channel(settings: Settings) -> Channel:
-    return Email(settings)
+    return EmailChannel(settings)
 
 
 class SmtpConnection:

@@ -38,7 +38,7 @@ class SendError(Exception):
 
 
 class Refused(SendError):
-    """The relay refuses this address or message permanently: do not retry, notify the account's address."""
+    """The relay refuses this address or message permanently: use the user's own e-mail address."""
 
 
 class TemporaryError(SendError):

@@ -20,7 +20,7 @@ from tests.support.relays import (
     relay,
     start_silent_server,
 )
-from workers.delivery.channels.email import Email
+from workers.delivery.channels.email import EmailChannel
 from workers.delivery.transport.channel import OutgoingMessage, Refused, RelayError, TemporaryError
 
 __all__ = ["certificate"]
@@ -41,7 +41,7 @@ def build_message(
 
 
 def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[str]:
-    conn = Email(settings(port, **more), deadline_s).create_connection()
+    conn = EmailChannel(settings(port, **more), deadline_s).create_connection()
     try:
         return [conn.send(one) for one in messages or (build_message(),)]
     finally:
@@ -136,12 +136,12 @@ def test_the_sender_may_have_a_name(sender):
 
 
 def test_a_missing_setting_is_named():
-    assert Email(load({})).find_missing_setting() == "set TOCSIN_SMTP_HOST"
+    assert EmailChannel(load({})).find_missing_setting() == "set TOCSIN_SMTP_HOST"
     assert (
-        Email(settings(25, SMTP_FROM="nobody")).find_missing_setting()
+        EmailChannel(settings(25, SMTP_FROM="nobody")).find_missing_setting()
         == "TOCSIN_SMTP_FROM is not an e-mail address"
     )
-    assert Email(settings(25)).find_missing_setting() is None
+    assert EmailChannel(settings(25)).find_missing_setting() is None
 
 
 # --- what relays answer ----------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_the_meaning_of_a_reply_depends_on_the_command(replies, kind, words):
 
 def test_a_message_is_sent_after_a_refused_one():
     with relay({"RCPT bob@example.org": "550 no"}) as box:
-        conn = Email(settings(box.port), 5.0).create_connection()
+        conn = EmailChannel(settings(box.port), 5.0).create_connection()
         with pytest.raises(Refused):
             conn.send(build_message())
         conn.send(build_message(to="alice@example.org"))
@@ -187,7 +187,7 @@ def test_messages_share_a_connection():
 
 def test_a_connection_that_the_relay_closed_is_opened_again():
     with relay() as first:
-        conn = Email(settings(first.port), 5.0).create_connection()
+        conn = EmailChannel(settings(first.port), 5.0).create_connection()
         conn.send(build_message())
         port = first.port
     # The server and its connections are gone; another one now listens on its port.

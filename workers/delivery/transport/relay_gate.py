@@ -8,14 +8,18 @@ import threading
 import time
 from collections.abc import Callable
 
-# Connections per process. Each sends 1,200 mails a second (measured); four send more than a relay accepts.
-SLOTS = 4
+# Threads of a process that may use the relay, each with a connection. One sends 1,200 mails a second
+# (measured); four send more than a relay accepts.
+MAX_THREADS = 4
 FAILURE_THRESHOLD = 3
 PAUSE_S = 5.0
 
 
-class Relay:
-    """The health of one relay, and its slots in this process. `clock` is any monotonic clock, in seconds."""
+class RelayGate:
+    """Limits how many threads of this process use one relay at the same time, by its health.
+
+    `clock` is any monotonic clock, in seconds.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -27,7 +31,7 @@ class Relay:
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
-        """Take a slot without waiting. Return False if none is free; after True, leave() must be called."""
+        """Return at once whether this thread may use the relay. After True, leave() must be called."""
         with self._lock:
             if self._in_use >= self._get_capacity():
                 self._was_refused = True
@@ -38,11 +42,11 @@ class Relay:
     def _get_capacity(self) -> int:
         """Return how many threads may use the relay now."""
         if self._failures < FAILURE_THRESHOLD:
-            return SLOTS
+            return MAX_THREADS
         return 1 if self._clock() >= self._retry_at else 0
 
     def leave(self) -> bool:
-        """Give the slot back. Return True if another thread got none: check for due messages again."""
+        """End the use of the relay. Return True if a thread was refused: check for due messages again."""
         with self._lock:
             self._in_use -= 1
             look_again, self._was_refused = self._was_refused, False

@@ -1,8 +1,8 @@
-"""The clock process: rq-scheduler with slots at a fixed rate. Two clocks may run; each slot runs once.
+"""The clock process: rq-scheduler with slots at a fixed rate. Two may run; each slot runs once.
 
 Only the database knows what is due: most jobs ask it and enqueue wake-ups, the others do their work here. The
-schedule itself is in Redis, so that several clocks share the slots. A clock repairs it whenever a job is
-missing or has a wrong slot. The jobs are passed in (workers/periodic/table.py).
+schedule itself is in Redis, so that several clock processes share the slots. Each repairs it whenever a job
+is missing or has a wrong slot. The jobs are passed in (workers/periodic/table.py).
 """
 
 import math
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 # How often to try while Redis is down.
 RETRY_S = 0.5
-# If the schedule in Redis is lost, the clock finds that out within this time.
+# If the schedule in Redis is lost, the clock process finds that out within this time.
 MAX_SLEEP_S = 1.0
 
 # The time of the Redis server, which all schedulers share, and the whole schedule, in one read.
@@ -35,7 +35,7 @@ local time = redis.call('TIME')
 return {time[1], time[2], redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}
 """
 
-# Move a job from the slot that was read to another slot. Only one of several clocks succeeds.
+# Move a job from the slot that was read to another slot. Only one of several clock processes succeeds.
 MOVE_SCRIPT = """
 local slot = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not slot or tonumber(slot) ~= tonumber(ARGV[2]) then return 0 end
@@ -48,7 +48,7 @@ return 1
 class PeriodicJob:
     """A job that runs at every whole multiple of `every_s` seconds.
 
-    A `slow` job runs in a thread of its own, and is not started while its previous run is still running.
+    A `slow` job runs in a thread of its own, and is not started while it is still running.
     """
 
     name: str
@@ -118,7 +118,7 @@ class PeriodicScheduler(Scheduler):
         return min(max(nearest - now - (time.monotonic() - looked_at), 0.0), MAX_SLEEP_S)
 
     def _run_if_due(self, job: PeriodicJob, slot: float | None, now: float) -> float:
-        """Run a job if its slot has come, once among all clocks. Return its next slot."""
+        """Run a job if its slot has come, once among all clock processes. Return its next slot."""
         upcoming = job.get_next_slot(now)
         if slot is None:
             self._add_job(job, upcoming)
@@ -128,7 +128,7 @@ class PeriodicScheduler(Scheduler):
                 self._start_job(job)
             return upcoming
         if slot > now + job.every_s:
-            # The clock was set back, so that this slot is far in the future.
+            # The clock of the server was set back, so that this slot is far in the future.
             self._move_slot(job, slot, upcoming)
             return upcoming
         return slot
@@ -142,7 +142,7 @@ class PeriodicScheduler(Scheduler):
         return bool(self._move_script(keys=[self.scheduled_jobs_key], args=[job.id, repr(seen), slot]))
 
     def _add_job(self, job: PeriodicJob, slot: int) -> None:
-        """Add a job that the schedule lacks. Another clock may do so at the same time."""
+        """Add a job that the schedule lacks. Another clock process may do so at the same time."""
         self._create_job(job.run, id=job.id, result_ttl=-1, meta={"interval": job.every_s})
         self.connection.zadd(self.scheduled_jobs_key, {job.id: slot}, nx=True)
 
@@ -169,6 +169,6 @@ def run_job(job: PeriodicJob) -> None:
 def run(redis_url: str, jobs: Sequence[PeriodicJob]) -> None:
     """Run these jobs at their times until the process is asked to stop."""
     signals = Signals()
-    clock = PeriodicScheduler(create_client(redis_url), jobs)
+    scheduler = PeriodicScheduler(create_client(redis_url), jobs)
     log.info("clock started", jobs=len(jobs))
-    clock.run_until_stopped(signals)
+    scheduler.run_until_stopped(signals)

@@ -9,7 +9,7 @@ import pytest
 from models.tables.accounts import Liveness
 from runtime.redis import create_client
 from runtime.redis_socket import get_url
-from schedules.clock import RETRY_S, PeriodicJob, PeriodicScheduler
+from schedules.clock_process import RETRY_S, PeriodicJob, PeriodicScheduler
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis
 from workers.periodic import liveness
