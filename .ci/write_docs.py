@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 PRODUCT = ("tocsin", "web", "workers", "pipeline", "schedules", "models", "runtime")
 SETTINGS_PAGE = ROOT / "docs" / "settings.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
+EVENT_OPERATION = "event operation"
 BEGIN, END = "<!-- executed files: begin -->", "<!-- executed files: end -->"
 
 SETTINGS_HEAD = """# Settings
@@ -70,6 +71,8 @@ class FileTracer:
 
 def list_executed_files() -> dict[str, list[str]]:
     """Run one plain alert, one due timer and one request in this process. Return the files of each."""
+    from werkzeug.test import Client
+
     from models.domain.enums import ContactType
     from models.store.base import connection, open_store, store
     from models.store.migrate import migrate
@@ -92,17 +95,20 @@ def list_executed_files() -> dict[str, list[str]]:
         open_store("", home)
         migrate(home)
         deliver.configure(settings)
-        client = create_app(settings).test_client()
+        # The whole WSGI application, as the server calls it.
+        client = Client(create_app(settings))
         with connection():
             now: datetime = store().now()
             with store().write_transaction():
                 world = create_world(now)
                 Service.update(auto_resolve_timeout=3600).execute()
-            alert = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": "db1-disk"}
+            key = world.integration.integration_key
+            webhook = f"/integration/{world.account.account_identifier}/generic/{key}/"
+            event_operation = f"/api/events/{key}/"
 
-            def send(name: str) -> None:
-                address = f"/api/events/{world.integration.integration_key}/"
-                answer = client.post(address, json={**alert, "entity_id": name})
+            def send(name: str, address: str = webhook) -> None:
+                alert = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": name}
+                answer = client.post(address, json=alert)
                 assert answer.status_code in (200, 201), answer.text
 
             def process() -> None:
@@ -111,13 +117,16 @@ def list_executed_files() -> dict[str, list[str]]:
 
             # What runs only once in a process is not part of an alert's path.
             send("first")
+            send("second", event_operation)
             process()
-            found["alert: accept"] = tracer.record(lambda: send("second"))
+            found["alert: accept"] = tracer.record(lambda: send("third"))
             found["alert: process and deliver"] = tracer.record(process)
+            found[EVENT_OPERATION] = tracer.record(lambda: send("fourth", event_operation))
+            process()
             later = store().now() + timedelta(days=1)
             Timer.update(due_at=later).where(Timer.done_at.is_null()).execute()
             fire.fire_due(later)
-            send("third")
+            send("fifth")
             process()
             Timer.update(due_at=later).where(Timer.done_at.is_null()).execute()
             found["timer"] = tracer.record(lambda: fire.fire_due(later))
@@ -131,8 +140,12 @@ def list_executed_files() -> dict[str, list[str]]:
 
 def build_file_lists(found: dict[str, list[str]]) -> str:
     """Return the Markdown that stands between the marks of docs/architecture.md."""
+    more = len(set(found.pop(EVENT_OPERATION)) - set(found["alert: accept"]))
     alert = {name for title, files in found.items() if title.startswith("alert") for name in files}
-    parts = [f"One alert runs code of {len(alert)} files from its request to its mail.\n"]
+    parts = [
+        f"One alert runs code of {len(alert)} files from its request to its mail. Its address is that of an",
+        f"integration; the event operation (`POST /api/events/KEY/`) runs {more} files more.\n",
+    ]
     for title, files in found.items():
         parts.append(f"### {title} ({len(files)} files)\n")
         parts += [

@@ -7,6 +7,7 @@ from typing import Any
 
 from models.domain.effects import Author
 from models.domain.enums import AlertType, AuthorKind, Urgency
+from models.domain.facts import LaneFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +123,10 @@ class Alert:
 
 def build_alert_author(alert: Alert) -> Author:
     return Author(AuthorKind.ALERT, f"an alert ({alert.alert_type.name.lower()})", alert=alert.event_id)
+
+
+def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:
+    """Return the urgency of an incident that this alert opens: set by a rule, or else by the integration."""
+    if alert.options.urgency is not None:
+        return alert.options.urgency
+    return facts.integrations[alert.integration].default_urgency

@@ -1,7 +1,6 @@
 """The state of a lane while its batch is processed: each alert sees the effects of the alerts before it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from models.domain.effects import (
@@ -25,7 +24,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveIncident,
 )
-from models.domain.facts import LaneFacts
+from models.domain.facts import LaneFacts, PastIncident
 from pipeline.alert import Alert
 from pipeline.rules.rulesets import RuleSet
 
@@ -34,14 +33,6 @@ EntityKey = tuple[int, str]
 ResponderKey = tuple[str, int | None, int | None]
 # An incident's unique_id, and the row of a role in it.
 RoleKey = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PastIncident:
-    """The last incident of an entity that has no open one: its row, and when it ended."""
-
-    row: int
-    ended_at: datetime
 
 
 class LaneState:

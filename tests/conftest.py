@@ -16,7 +16,7 @@ from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
 from workers.alerts import config_cache, process_lane, process_router
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.timers import fire
 

@@ -8,14 +8,6 @@ from time import monotonic
 
 
 @dataclass(frozen=True, slots=True)
-class TurnResult:
-    """The amount of work taken from a lane. `more`: the thread left the lane before it was empty."""
-
-    taken: int
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Turn:
     at: float
     linger_s: float = 0.0
@@ -71,19 +63,6 @@ class Linger:
             if now - turn.at < self.MAX_LINGER_S + self.BUSY_S:
                 return
             del self._turns[lane]
-
-
-def run_batches(
-    batch: Callable[[], int], seconds: float | None = None, is_enough: Callable[[int], bool] | None = None
-) -> TurnResult:
-    """Run batches until nothing is pending, `seconds` are over (None: no limit), or `is_enough` is true."""
-    ends_at = None if seconds is None else monotonic() + seconds
-    taken = 0
-    while count := batch():
-        taken += count
-        if (is_enough and is_enough(count)) or (ends_at is not None and monotonic() > ends_at):
-            return TurnResult(taken, more=True)
-    return TurnResult(taken)
 
 
 class LaneTurns:

@@ -44,7 +44,6 @@ def configure(settings: Settings, redis_url: str) -> None:
 
 broker.add_middleware(middleware.ProcessBoot(configure))
 broker.add_middleware(middleware.LogContext())
-broker.add_middleware(middleware.StoreUnavailable())
 broker.add_middleware(middleware.StoreConnection())
 broker.add_middleware(middleware.ShowLiveness())
 broker.add_middleware(middleware.Polling())

@@ -67,27 +67,16 @@ class LogContext(dramatiq.Middleware):
         log.info("working", queues=sorted(worker.consumers), threads=worker.worker_threads)
 
 
-class StoreUnavailable(dramatiq.Middleware):
-    """Drop a wake-up when the database fails, with one line in the log. The poller does its work later."""
+class StoreConnection(dramatiq.Middleware):
+    """Give each wake-up a connection to the database.
+
+    A wake-up that gets none, or during which the database fails, is dropped, with one line in the log. The
+    poller does its work later.
+    """
 
     def after_declare_actor(self, broker: dramatiq.Broker, actor: dramatiq.Actor[..., object]) -> None:
         # Dramatiq logs these errors without their traceback.
         actor.options["throws"] = STORE_ERRORS
-
-    def after_process_message(
-        self,
-        broker: dramatiq.Broker,
-        message: MessageProxy,
-        *,
-        result: object = None,
-        exception: BaseException | None = None,
-    ) -> None:
-        if isinstance(exception, STORE_ERRORS):
-            log.warning("the database cannot be used", error=type(exception).__name__)
-
-
-class StoreConnection(dramatiq.Middleware):
-    """Give each wake-up a connection to the database. Skip the wake-up if there is none."""
 
     def before_process_message(self, broker: dramatiq.Broker, message: MessageProxy) -> None:
         try:
@@ -105,6 +94,8 @@ class StoreConnection(dramatiq.Middleware):
         exception: BaseException | None = None,
     ) -> None:
         db.close()
+        if isinstance(exception, STORE_ERRORS):
+            log.warning("the database cannot be used", error=type(exception).__name__)
 
     after_skip_message = after_process_message
 

@@ -230,6 +230,19 @@ class OnCallConfig:
     processed_at: datetime | None = None
     slas: Mapping[int, SlaFacts] = field(default_factory=dict)
 
+    @property
+    def round_robins(self) -> list[int]:
+        """Return the row numbers of the round-robin policies."""
+        return [policy.row for policy in self.policies.values() if policy.round_robin]
+
+
+@dataclass(frozen=True, slots=True)
+class PastIncident:
+    """The last incident of an entity that has no open one: its row, and when it ended."""
+
+    row: int
+    ended_at: datetime
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:

@@ -23,11 +23,11 @@ from models.domain.reasons import make_reason
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import new_uuid
-from models.tables import schedules
 from models.tables.accounts import Account, User, bump_version, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification
 from models.tables.rules import AlertRule, StoredAction
+from models.tables.schedules import Schedule, ScheduleOverride, StoredLayer, StoredTurn
 from models.tables.services import Integration, Service
 from models.tables.tasks import PostIncidentTask
 from models.tables.teams import (
@@ -59,7 +59,7 @@ def remove(user: User, author: Author, now: datetime, names_user: NamesUser) -> 
     _transfer_teams(user, now)
     TeamMember.delete().where(TeamMember.user == user).execute()
     _remove_from_config(user, names_user)
-    schedules.remove_user(user)
+    ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
     ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
     ContactMethod.delete().where(ContactMethod.user == user).execute()
     _unassign_tasks(user)
@@ -102,9 +102,10 @@ def _transfer_teams(user: User, now: datetime) -> None:
 
 
 def _remove_from_config(user: User, names_user: NamesUser) -> None:
-    """Remove the user from policies, SLAs and alert rules.
+    """Remove the user from policies, SLAs, alert rules and schedules.
 
     Steps and SLA escalations stay, even without people. Actions of rules that name the user are deleted.
+    Later users in a layer move up one position.
     """
     teams = Team.select(Team.id).where(Team.account == user.account_id)
     services = Service.select(Service.id).where(Service.team.in_(teams))
@@ -117,6 +118,7 @@ def _remove_from_config(user: User, names_user: NamesUser) -> None:
     _rewrite(EscalationPolicy.rules, EscalationPolicy.team.in_(teams), name, _remove_target)
     _rewrite(Sla.escalations, Sla.team.in_(teams), name, _remove_responder)
     _rewrite(AlertRule.actions, AlertRule.integration.in_(integrations), name, remove_actions)
+    _rewrite(Schedule.layers, Schedule.team.in_(teams), name, _remove_turns)
 
 
 # An item of a list in a JSON column.
@@ -157,6 +159,14 @@ def _remove_responder(escalations: list[StoredSlaEscalation], username: str) -> 
         }
         for each in escalations
     ]
+
+
+def _remove_turns(layers: list[StoredLayer], username: str) -> list[StoredLayer]:
+    def filter_turns(layer: StoredLayer) -> list[StoredTurn]:
+        remaining = [turn for turn in layer["users"] if turn["user"] != username]
+        return [{**turn, "position": place} for place, turn in enumerate(remaining, start=1)]
+
+    return [{**layer, "users": filter_turns(layer)} for layer in layers]
 
 
 def _unassign_tasks(user: User) -> None:

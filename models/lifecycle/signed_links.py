@@ -139,19 +139,7 @@ def _verify(serializer: itsdangerous.URLSafeSerializer, token: str, now: datetim
     return values
 
 
-def read(token: str, now: datetime) -> IncidentLink:
-    return _get_reader().read(token, now)
-
-
-def read_invitation(token: str, now: datetime) -> Invitation:
-    return _get_reader().read_invitation(token, now)
-
-
-def read_feed(token: str) -> CalendarFeed:
-    return _get_reader().read_feed(token)
-
-
-def _get_reader() -> Signer:
+def get_reader() -> Signer:
     """Return a signer without creating a key. Raises BadLink if there is no key: then no link is valid."""
     key = _load_key()
     if key is None:

@@ -1,14 +1,13 @@
 """Load incidents and entities as states for decisions, by prepared queries."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import peewee
 
 from models.domain.effects import EntityState, IncidentState
 from models.domain.enums import IncidentStatus, Urgency
+from models.domain.facts import PastIncident
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Entity
@@ -32,15 +31,6 @@ STATE_REFERENCES = (
     "team_priority",
     "parent",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LastIncident:
-    """The last incident of an entity that no incident holds now. `ended_at`: when it was resolved."""
-
-    row: int
-    unique_id: str
-    ended_at: datetime
 
 
 def _select_entities() -> peewee.ModelSelect:
@@ -69,15 +59,17 @@ _ENTITIES = Prepared(_select_entities)
 
 def load_entities(
     keys: Collection[tuple[int, str]],
-) -> tuple[list[EntityState], list[LastIncident]]:
+) -> tuple[list[EntityState], dict[str, PastIncident]]:
     """Load the existing entities of these keys, and the last incidents of those that no incident holds.
 
-    May return more entities: all combinations of the integrations and entity_ids in the keys.
+    The incidents are by unique_id. May return more entities: all combinations of the integrations and
+    entity_ids in the keys.
     """
     if not keys:
-        return [], []
+        return [], {}
     integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
-    entities, ended = [], {}
+    entities: list[EntityState] = []
+    ended: dict[str, PastIncident] = {}
     for row in _ENTITIES.rows(integrations=integrations, names=names):
         (
             integration,
@@ -100,8 +92,8 @@ def load_entities(
             )
         )
         if last is not None and holder_id is None:
-            ended[last] = LastIncident(last, unique_id, resolved_date or created)
-    return entities, list(ended.values())
+            ended[unique_id] = PastIncident(last, resolved_date or created)
+    return entities, ended
 
 
 def _prepare_states(

@@ -45,13 +45,10 @@ Row = TypeVar("Row", bound=Table)
 # The length of a UUID, the longest ID in an action of an alert rule.
 MAX_ID_LENGTH = 36
 
-_SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == bind("row"))))
-
 
 def lock_service(service_row: int) -> Service | None:
     """Lock a service until the transaction ends and return it; None: the service was deleted."""
-    row = _SERVICE.first(row=service_row)
-    return None if row is None else _build_row(Service, row)
+    return lock_services([service_row]).get(service_row)
 
 
 def _prepare_services(*, skip_locked: bool) -> Prepared:

@@ -111,10 +111,9 @@ _NEXT_TARGETS = Prepared(
 )
 
 
-def load_next_targets(config: OnCallConfig) -> dict[int, int]:
-    """Load the committed position of the next target, by row number of each round robin policy."""
-    rows = [policy.row for policy in config.policies.values() if policy.round_robin]
-    return dict(_NEXT_TARGETS.rows(policies=rows)) if rows else {}
+def load_next_targets(policies: Collection[int]) -> dict[int, int]:
+    """Load the committed position of the next target, by row number, of these round-robin policies."""
+    return dict(_NEXT_TARGETS.rows(policies=policies))
 
 
 def lock_next_target(config: OnCallConfig, policy: int | None) -> OnCallConfig:

@@ -49,15 +49,6 @@ def find_receipt(trace_id: str) -> Receipt | None:
     return found
 
 
-def list_events(receipt: Receipt, services: peewee.ModelSelect | None = None) -> list[Event]:
-    """Return the alerts of a receipt in order, each with its incident, integration and service.
-
-    `services` is a query of service rows; alerts that a router sent to other services are left out. None:
-    all alerts.
-    """
-    return list(_select_events(receipt, services))
-
-
 def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = None) -> Event | None:
     """Return the first alert of a receipt, which the alert status operation reports; None: there is none."""
     found: Event | None = _select_events(receipt, services).first()
@@ -65,6 +56,7 @@ def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = Non
 
 
 def _select_events(receipt: Receipt, services: peewee.ModelSelect | None) -> "peewee.ModelSelect[Event]":
+    """Return a query for the alerts in order, each with its incident, integration and service."""
     query = (
         Event.select(Event, Incident, Integration, Service)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
@@ -105,7 +97,7 @@ def build_trace(receipt: Receipt, services: peewee.ModelSelect | None = None) ->
     `services` is a query of service rows; alerts that a router sent to other services are left out. None:
     all alerts.
     """
-    events = list_events(receipt, services)
+    events = list(_select_events(receipt, services))
     incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
     return {
         "trace_id": receipt.trace_id,

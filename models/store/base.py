@@ -115,6 +115,20 @@ class Table(_Model):
         database = db
         legacy_table_names = False
 
+    @classmethod
+    def declare_index(cls, name: str, *columns: str, where: str | None = None, unique: bool = False) -> None:
+        """Add an index; with `where` it holds only the rows that meet this SQL condition."""
+        fields = [getattr(cls, column) for column in columns]
+        condition = None if where is None else peewee.SQL(where)
+        cls.add_index(cls.index(*fields, where=condition, unique=unique, name=name))
+
+
+class ObjectTable(Table):
+    """A table of objects that the interface shows by a UUID."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    creation_date = UtcField()
+
 
 class Store(ABC):
     """A database with its dialect; open_store() creates one instance per process."""

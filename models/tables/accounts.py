@@ -2,16 +2,14 @@
 
 import peewee
 
-from models.store.base import JsonField, Table, UtcField
+from models.store.base import JsonField, ObjectTable, Table, UtcField
 
 
-class Account(Table):
+class Account(ObjectTable):
     """A tenant. `account_identifier` is the five characters of the event path (contract 1.5)."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     account_identifier = peewee.CharField(max_length=5, unique=True)
     name = peewee.CharField(max_length=255)
-    creation_date = UtcField()
     last_incident_number = peewee.IntegerField(default=0)
 
 
@@ -36,15 +34,13 @@ def bump_version(account_row: int) -> None:
     bumped.where(ConfigVersion.account == account_row).execute()
 
 
-class CustomRole(Table):
+class CustomRole(ObjectTable):
     """A set of permissions in all teams of the account; web/http/permissions.py has their names."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
     name = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
     permissions = JsonField(default=list)
-    creation_date = UtcField()
 
     class Meta:
         indexes = ((("account", "name"), True),)

@@ -34,18 +34,9 @@ class Receipt(Table):
     error = ReasonField(null=True)
 
 
-Receipt.add_index(
-    Receipt.index(Receipt.service, Receipt.id, where=peewee.SQL("state = 0"), name="receipt_pending")
-)
-Receipt.add_index(
-    Receipt.index(
-        Receipt.router,
-        Receipt.id,
-        where=peewee.SQL("state = 0 AND router_id IS NOT NULL"),
-        name="receipt_to_route",
-    )
-)
-Receipt.add_index(Receipt.index(Receipt.id, where=peewee.SQL("state = 2"), name="receipt_dead_letter"))
+Receipt.declare_index("receipt_pending", "service", "id", where="state = 0")
+Receipt.declare_index("receipt_to_route", "router", "id", where="state = 0 AND router_id IS NOT NULL")
+Receipt.declare_index("receipt_dead_letter", "id", where="state = 2")
 
 
 class Event(Table):
@@ -87,20 +78,11 @@ def list_reasons(event: Event) -> list[tuple[str, Reason]]:
 
 
 # In the order of the lists; otherwise PostgreSQL scans the alerts of all incidents to find one page.
-Event.add_index(Event.index(Event.incident, Event.id, name="event_of_incident"))
-Event.add_index(Event.index(Event.integration, Event.id, name="event_of_integration"))
+Event.declare_index("event_of_incident", "incident", "id")
+Event.declare_index("event_of_integration", "integration", "id")
 # In the order in which a lane takes alerts: groups from Alertmanager can become a million pending alerts.
-Event.add_index(
-    Event.index(
-        Event.service,
-        Event.receipt,
-        Event.position,
-        Event.id,
-        where=peewee.SQL("state = 0"),
-        name="event_pending",
-    )
-)
-Event.add_index(Event.index(Event.id, where=peewee.SQL("state = 2"), name="event_dead_letter"))
+Event.declare_index("event_pending", "service", "receipt", "position", "id", where="state = 0")
+Event.declare_index("event_dead_letter", "id", where="state = 2")
 
 
 class Entity(Table):
@@ -128,17 +110,9 @@ class Entity(Table):
         indexes = ((("integration", "entity_id"), True),)
 
 
-Entity.add_index(
-    Entity.index(Entity.integration, where=peewee.SQL("deferred_alert IS NOT NULL"), name="entity_deferred")
-)
+Entity.declare_index("entity_deferred", "integration", where="deferred_alert IS NOT NULL")
 
 
-Entity.add_index(
-    Entity.index(Entity.incident, where=peewee.SQL("incident_id IS NOT NULL"), name="entity_held")
-)
+Entity.declare_index("entity_held", "incident", where="incident_id IS NOT NULL")
 # For the deletion of incidents, which searches for rows that refer to them.
-Entity.add_index(
-    Entity.index(
-        Entity.last_incident, where=peewee.SQL("last_incident_id IS NOT NULL"), name="entity_held_last"
-    )
-)
+Entity.declare_index("entity_held_last", "last_incident", where="last_incident_id IS NOT NULL")

@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import ReasonField, Table, UtcField
+from models.store.base import ObjectTable, ReasonField, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
@@ -56,35 +56,22 @@ class Incident(Table):
 
 # All columns that a list can filter by, in the order of the list (web/incidents/filters.py). Any combination
 # of filters needs no table rows, and at most one scan of the account's part of the index.
-Incident.add_index(
-    Incident.index(
-        Incident.account,
-        Incident.creation_date,
-        Incident.id,
-        Incident.status,
-        Incident.team,
-        Incident.service,
-        Incident.assigned_to,
-        Incident.escalation_policy,
-        Incident.sla,
-        Incident.team_priority,
-        name="incident_listed",
-    )
+Incident.declare_index(
+    "incident_listed",
+    "account",
+    "creation_date",
+    "id",
+    "status",
+    "team",
+    "service",
+    "assigned_to",
+    "escalation_policy",
+    "sla",
+    "team_priority",
 )
-Incident.add_index(
-    Incident.index(Incident.service, where=peewee.SQL("status < 3"), name="incident_open_of_service")
-)
-Incident.add_index(
-    Incident.index(Incident.parent, where=peewee.SQL("parent_id IS NOT NULL"), name="incident_merged")
-)
-Incident.add_index(
-    Incident.index(
-        Incident.service,
-        unique=True,
-        where=peewee.SQL("status < 3 AND collecting"),
-        name="incident_one_collecting",
-    )
-)
+Incident.declare_index("incident_open_of_service", "service", where="status < 3")
+Incident.declare_index("incident_merged", "parent", where="parent_id IS NOT NULL")
+Incident.declare_index("incident_one_collecting", "service", where="status < 3 AND collecting", unique=True)
 
 
 class IncidentLog(Table):
@@ -100,13 +87,11 @@ class IncidentLog(Table):
     alert = peewee.CharField(max_length=22, null=True)
 
 
-class IncidentTag(Table):
+class IncidentTag(ObjectTable):
     """A team's tag on an incident."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
     team_tag = peewee.ForeignKeyField(Tag, on_delete="CASCADE")
-    creation_date = UtcField()
 
     class Meta:
         indexes = ((("incident", "team_tag"), True),)
@@ -138,23 +123,20 @@ class IncidentResponder(Table):
         indexes = ((("incident", "user"), True), (("incident", "escalation_policy"), True))
 
 
-class IncidentAssignment(Table):
+class IncidentAssignment(ObjectTable):
     """The user who has a role of the team in an incident: one user for each role."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
     role = peewee.ForeignKeyField(IncidentRole, on_delete="CASCADE")
     user = peewee.ForeignKeyField(User)
-    creation_date = UtcField()
 
     class Meta:
         indexes = ((("incident", "role"), True),)
 
 
-class IncidentTask(Table):
+class IncidentTask(ObjectTable):
     """A task of an incident; `status` is a models.domain.enums.TaskStatus."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
     title = peewee.TextField()
     description = peewee.TextField(default="")
@@ -162,4 +144,3 @@ class IncidentTask(Table):
     due_at = UtcField(null=True)
     assigned_to = peewee.ForeignKeyField(User, null=True)
     role = peewee.ForeignKeyField(IncidentRole, null=True, on_delete="SET NULL")
-    creation_date = UtcField()

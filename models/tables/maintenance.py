@@ -2,19 +2,18 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ObjectTable, Table, UtcField
 from models.tables.services import Service
 from models.tables.teams import Team
 
 
-class Maintenance(Table):
+class Maintenance(ObjectTable):
     """A window from `start_time` to `end_time`.
 
     It repeats every `repeat_interval` days (0: never) until `repeat_until` (None: without end), in the local
     time of `time_zone`.
     """
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255, default="")
     start_time = UtcField()
@@ -22,7 +21,6 @@ class Maintenance(Table):
     repeat_interval = peewee.IntegerField(default=0)
     repeat_until = UtcField(null=True)
     time_zone = peewee.CharField(max_length=64, default="UTC")
-    creation_date = UtcField()
 
 
 class MaintenanceService(Table):

@@ -37,16 +37,10 @@ class Message(Table):
     done_at = UtcField(null=True)
 
 
-Message.add_index(
-    Message.index(Message.channel, Message.next_attempt_at, where=peewee.SQL("state = 0"), name="message_due")
-)
+Message.declare_index("message_due", "channel", "next_attempt_at", where="state = 0")
 # For each channel: the last sent message and the failed ones since then, to see whether the channel works.
-Message.add_index(
-    Message.index(Message.channel, Message.done_at, where=peewee.SQL("state = 1"), name="message_sent")
-)
-Message.add_index(
-    Message.index(Message.channel, Message.done_at, where=peewee.SQL("state = 3"), name="message_failed")
-)
+Message.declare_index("message_sent", "channel", "done_at", where="state = 1")
+Message.declare_index("message_failed", "channel", "done_at", where="state = 3")
 
 
 class Notification(Table):

@@ -2,23 +2,21 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ObjectTable, Table, UtcField
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.teams import Team
 
 
-class Postmortem(Table):
+class Postmortem(ObjectTable):
     """A postmortem. `status` is free text. `postmortem_data` is HTML, which Tocsin never renders as HTML."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     author = peewee.ForeignKeyField(User)
     status = peewee.CharField(max_length=255, default="")
     title = peewee.CharField(max_length=255, default="")
     postmortem_data = peewee.TextField(default="")
     download_status = peewee.SmallIntegerField(default=0)
-    creation_date = UtcField()
     updated_at = UtcField()
 
 

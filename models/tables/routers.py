@@ -2,33 +2,29 @@
 
 import peewee
 
-from models.store.base import JsonField, Table, UtcField
+from models.store.base import JsonField, ObjectTable
 from models.tables.accounts import Account
 
 
-class GlobalRouter(Table):
+class GlobalRouter(ObjectTable):
     """A router. The alerts that arrive with its key form one lane, as for a service."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
     is_enabled = peewee.BooleanField(default=True)
     integration_key = peewee.CharField(max_length=36, unique=True)
-    creation_date = UtcField()
 
 
-class RouterRule(Table):
+class RouterRule(ObjectTable):
     """A rule of a router. `actions` in order, each {unique_id, action_type, integration}.
 
     They are always read and replaced as a whole. `integration` is the unique_id of the target; None for an
     action without a target (contract 3.10).
     """
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     router = peewee.ForeignKeyField(GlobalRouter, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     position = peewee.IntegerField()
     rule_json = peewee.TextField(default="")
     actions = JsonField(default=list)
-    creation_date = UtcField()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import peewee
 
-from models.store.base import JsonField, Table, UtcField
+from models.store.base import JsonField, ObjectTable, UtcField
 from models.tables.services import Integration, Service
 
 # An action has a unique_id, an action_type and the fields of pipeline/rules/action_table.py. The references
@@ -12,14 +12,13 @@ from models.tables.services import Integration, Service
 StoredAction = Mapping[str, object]
 
 
-class AlertRule(Table):
+class AlertRule(ObjectTable):
     """An alert rule. `conditions` and `actions` are always read and replaced as a whole.
 
     A condition is {unique_id, alert_condition_type, alert_field, pattern, position}. An action is a
     StoredAction.
     """
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
     description = peewee.TextField(default="")
     rule_type = peewee.SmallIntegerField(default=0)
@@ -29,27 +28,22 @@ class AlertRule(Table):
     rule_json = peewee.TextField(default="")
     conditions = JsonField(default=list)
     actions = JsonField(default=list)
-    creation_date = UtcField()
 
 
-class OutgoingRule(Table):
+class OutgoingRule(ObjectTable):
     """Selects the incidents that an outbound integration receives (contract sections 3.12 and 4.8)."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
     is_enabled = peewee.BooleanField(default=True)
     rule_json = peewee.TextField(default="")
-    creation_date = UtcField()
 
 
-class AlertGroupingPolicy(Table):
+class AlertGroupingPolicy(ObjectTable):
     """How a service groups its alerts; `match_fields` as in contract 3.12, `time_window` in minutes."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
     match_mode = peewee.SmallIntegerField(default=1)
     match_fields = JsonField(default=dict)
     time_window = peewee.IntegerField(default=5)
     is_active = peewee.BooleanField(default=True)
-    creation_date = UtcField()
     updated_at = UtcField()

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import peewee
 
-from models.store.base import JsonField, Table, UtcField, store
+from models.store.base import JsonField, ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import Team
 
@@ -37,10 +37,9 @@ class StoredLayer(TypedDict):
     last_edited: str | None
 
 
-class Schedule(Table):
+class Schedule(ObjectTable):
     """A schedule. `layers` is a list of StoredLayer in order, read and replaced as a whole."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     summary = peewee.TextField(default="")
@@ -48,38 +47,16 @@ class Schedule(Table):
     time_zone = peewee.CharField(max_length=64, default="UTC")
     shift_time_in_dst = peewee.BooleanField(default=False)
     layers = JsonField(default=list)
-    creation_date = UtcField()
 
 
-class ScheduleOverride(Table):
+class ScheduleOverride(ObjectTable):
     """Only `user` is on call from `start_time` until just before `end_time`, instead of the layers."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     schedule = peewee.ForeignKeyField(Schedule, on_delete="CASCADE", index=False)
     name = peewee.CharField(max_length=255, default="")
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     start_time = UtcField()
     end_time = UtcField()
-    creation_date = UtcField()
 
     class Meta:
         indexes = ((("schedule", "end_time"), False),)
-
-
-def remove_user(user: User) -> None:
-    """Remove a user from all schedules of the account, inside the caller's transaction.
-
-    Later users in a layer move up one position. The overrides of the user are deleted.
-    """
-    teams = Team.select(Team.id).where(Team.account == user.account_id)
-    mentions_user = Schedule.layers.cast("TEXT").contains(user.username)
-    matching = Schedule.select().where(Schedule.team.in_(teams), mentions_user).order_by(Schedule.id)
-    for schedule in store().for_update(matching):
-        layers = [_remove_from_layer(user.username, layer) for layer in schedule.layers]
-        Schedule.update(layers=layers).where(Schedule.id == schedule.id).execute()
-    ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
-
-
-def _remove_from_layer(username: str, layer: StoredLayer) -> StoredLayer:
-    remaining = [turn for turn in layer["users"] if turn["user"] != username]
-    return {**layer, "users": [{**turn, "position": place} for place, turn in enumerate(remaining, start=1)]}

@@ -2,22 +2,20 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team
 
 
-class Service(Table):
+class Service(ObjectTable):
     """A service. The pipeline orders and locks alerts by service (design, section 5)."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     summary = peewee.TextField(default="")
     description = peewee.TextField(default="")
     created_by = peewee.ForeignKeyField(User)
-    creation_date = UtcField()
     status = peewee.SmallIntegerField(default=1)
     under_maintenance = peewee.BooleanField(default=False)
     escalation_policy = peewee.ForeignKeyField(EscalationPolicy, null=True)
@@ -31,8 +29,7 @@ class Service(Table):
     collation_time = peewee.IntegerField(default=0)
 
 
-class Integration(Table):
-    unique_id = peewee.CharField(max_length=36, unique=True)
+class Integration(ObjectTable):
     service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
     application = peewee.CharField(max_length=36)
     name = peewee.CharField(max_length=255)
@@ -40,7 +37,6 @@ class Integration(Table):
     description = peewee.TextField(default="")
     integration_key = peewee.CharField(max_length=36, unique=True)
     created_by = peewee.ForeignKeyField(User)
-    creation_date = UtcField()
     is_enabled = peewee.BooleanField(default=True)
     create_incidents_for = peewee.SmallIntegerField(default=1)
     integration_type = peewee.SmallIntegerField(default=0)
@@ -57,10 +53,4 @@ class Integration(Table):
     is_extended = peewee.BooleanField(default=False)
 
 
-Integration.add_index(
-    Integration.index(
-        Integration.expected_at,
-        where=peewee.SQL("expected_at IS NOT NULL"),
-        name="integration_expected",
-    )
-)
+Integration.declare_index("integration_expected", "expected_at", where="expected_at IS NOT NULL")

@@ -4,18 +4,16 @@ from typing import TypedDict
 
 import peewee
 
-from models.store.base import JsonField, Table, UtcField
+from models.store.base import JsonField, ObjectTable, Table, UtcField
 from models.tables.accounts import Account, User
 
 
-class Team(Table):
-    unique_id = peewee.CharField(max_length=36, unique=True)
+class Team(ObjectTable):
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     owner = peewee.ForeignKeyField(User)
     # Permissions of account members outside the team (contract 3.15).
     account_permissions = JsonField(default=list)
-    creation_date = UtcField()
 
 
 class TeamMember(Table):
@@ -29,30 +27,24 @@ class TeamMember(Table):
         indexes = ((("team", "user"), True),)
 
 
-class IncidentRole(Table):
-    unique_id = peewee.CharField(max_length=36, unique=True)
+class IncidentRole(ObjectTable):
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     title = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
     rank = peewee.IntegerField(default=1)
-    creation_date = UtcField()
 
 
-class Priority(Table):
-    unique_id = peewee.CharField(max_length=36, unique=True)
+class Priority(ObjectTable):
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
     color = peewee.CharField(max_length=64, default="")
-    creation_date = UtcField()
 
 
-class Tag(Table):
-    unique_id = peewee.CharField(max_length=36, unique=True)
+class Tag(ObjectTable):
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     color = peewee.CharField(max_length=64, default="")
-    creation_date = UtcField()
 
 
 class StoredResponder(TypedDict):
@@ -69,10 +61,9 @@ class StoredSlaEscalation(TypedDict):
     responders: list[StoredResponder]
 
 
-class Sla(Table):
+class Sla(ObjectTable):
     """An SLA. Times in seconds; `escalations` is a list of StoredSlaEscalation."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
@@ -80,7 +71,6 @@ class Sla(Table):
     acknowledge_time = peewee.IntegerField(null=True)
     resolve_time = peewee.IntegerField(null=True)
     escalations = JsonField(default=list)
-    creation_date = UtcField()
 
 
 class StoredTarget(TypedDict):
@@ -98,13 +88,12 @@ class StoredStep(TypedDict):
     targets: list[StoredTarget]
 
 
-class EscalationPolicy(Table):
+class EscalationPolicy(ObjectTable):
     """An escalation policy. `rules` is a list of StoredStep in order.
 
     The steps are one column because they are always read and replaced as a whole.
     """
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     summary = peewee.TextField(default="")
@@ -116,4 +105,3 @@ class EscalationPolicy(Table):
     assignment_settings = JsonField(default=dict)
     # Round robin: the position of the target of the first step that gets the next incident.
     next_target = peewee.IntegerField(default=0)
-    creation_date = UtcField()

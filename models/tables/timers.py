@@ -26,9 +26,5 @@ class Timer(Table):
         indexes = ((("incident", "key"), False),)
 
 
-Timer.add_index(Timer.index(Timer.due_at, where=peewee.SQL("done_at IS NULL"), name="timer_due"))
-Timer.add_index(
-    Timer.index(
-        Timer.incident, Timer.key, unique=True, where=peewee.SQL("done_at IS NULL"), name="timer_pending"
-    )
-)
+Timer.declare_index("timer_due", "due_at", where="done_at IS NULL")
+Timer.declare_index("timer_pending", "incident", "key", where="done_at IS NULL", unique=True)

@@ -2,41 +2,35 @@
 
 import peewee
 
-from models.store.base import Table, UtcField
+from models.store.base import ObjectTable, UtcField
 from models.tables.accounts import User
 
 
-class ContactMethod(Table):
-    unique_id = peewee.CharField(max_length=36, unique=True)
+class ContactMethod(ObjectTable):
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     contact_type = peewee.SmallIntegerField()
     value = peewee.CharField(max_length=320)
-    creation_date = UtcField()
 
 
-class NotificationRule(Table):
+class NotificationRule(ObjectTable):
     """Notify `user` through `contact`, `start_delay` minutes after an escalation names the user.
 
     It applies to one urgency.
     """
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     contact = peewee.ForeignKeyField(ContactMethod, on_delete="CASCADE")
     start_delay = peewee.IntegerField(default=0)
     urgency = peewee.SmallIntegerField()
-    creation_date = UtcField()
 
 
-class ForwardingRule(Table):
+class ForwardingRule(ObjectTable):
     """From `from_date` to `to_date` notify `to_user` instead of `user` (contract section 4.4)."""
 
-    unique_id = peewee.CharField(max_length=36, unique=True)
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     to_user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     created_by = peewee.ForeignKeyField(User, on_delete="CASCADE", index=False)
     from_date = UtcField()
     to_date = UtcField()
     time_zone = peewee.CharField(max_length=64, default="UTC")
-    creation_date = UtcField()

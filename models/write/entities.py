@@ -1,6 +1,7 @@
 """Write entities and events."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 
 from models.domain.effects import EntityState, EventState, ReclaimEntities, ReleaseEntities
 from models.domain.enums import AlertType
@@ -22,31 +23,16 @@ def release_entities(releases: Collection[ReleaseEntities], incident_rows: Mappi
 
 def write_entities(entities: Mapping[tuple[int, str], EntityState], incident_rows: Mapping[str, int]) -> None:
     """Insert or update entities in the order of their keys, which is the order of locks everywhere."""
-    bulk.insert(
-        Entity,
-        [
-            {
-                "integration": entity.integration,
-                "entity_id": entity.entity_id,
-                "firing": entity.firing,
-                "incident": incident_rows[entity.incident] if entity.incident else None,
-                "last_incident": incident_rows[entity.last_incident] if entity.last_incident else None,
-                "resolved_source_at": entity.resolved_source_at,
-                "resolved_at": entity.resolved_at,
-                "deferred_alert": entity.deferred_alert,
-            }
-            for entity in sorted(entities.values(), key=lambda item: item.key)
-        ],
-        conflict=["integration", "entity_id"],
-        replacing=[
-            "firing",
-            "incident",
-            "last_incident",
-            "resolved_source_at",
-            "resolved_at",
-            "deferred_alert",
-        ],
-    )
+    records = []
+    for entity in sorted(entities.values(), key=lambda item: item.key):
+        holders = {
+            name: incident_rows[incident] if incident else None
+            for name, incident in (("incident", entity.incident), ("last_incident", entity.last_incident))
+        }
+        records.append({**_get_columns(entity), **holders})
+    key = ("integration", "entity_id")
+    changed = [name for name in _COLUMNS[EntityState] if name not in key]
+    bulk.insert(Entity, records, conflict=key, replacing=changed)
 
 
 def reclaim_entities(effects: Iterable[ReclaimEntities], incident_rows: Mapping[str, int]) -> None:
@@ -80,31 +66,15 @@ def _reclaim_entities(incident: int) -> None:
 
 
 def insert_events(events: list[EventState], incident_rows: Mapping[str, int]) -> None:
-    bulk.insert(
-        Event,
-        [
-            {
-                "unique_id": event.unique_id,
-                "receipt": event.receipt,
-                "position": event.position,
-                "integration": event.integration,
-                "service": event.service,
-                "incident": incident_rows[event.incident] if event.incident else None,
-                "incident_created": event.incident_created,
-                "message": event.message,
-                "summary": event.summary,
-                "alert_type": int(event.alert_type),
-                "entity_id": event.entity_id,
-                "suppressed": event.suppressed,
-                "alert": event.alert,
-                "source_at": event.source_at,
-                "creation_date": event.creation_date,
-                "stage": event.stage,
-                "state": int(event.state),
-                "reasons": event.reasons,
-                "rules": event.rules,
-                "error": event.error,
-            }
-            for event in events
-        ],
-    )
+    records = [_get_columns(event) for event in events]
+    for record, event in zip(records, events, strict=True):
+        record["incident"] = incident_rows[event.incident] if event.incident else None
+    bulk.insert(Event, records)
+
+
+# The fields of these states have the names of the columns.
+_COLUMNS = {kind: tuple(field.name for field in fields(kind)) for kind in (EntityState, EventState)}
+
+
+def _get_columns(state: EntityState | EventState) -> dict[str, object]:
+    return {name: getattr(state, name) for name in _COLUMNS[type(state)]}

@@ -13,9 +13,10 @@ from models.domain.effects import (
     AssignRole,
     RecordLog,
 )
+from models.domain.identity import derive_uuid
 from models.domain.reasons import make_reason
 from models.store import bulk
-from models.store.ids import derive_uuid
+from models.store.bulk import Record
 from models.store.prepared import Prepared, in_bound
 from models.tables.incidents import (
     IncidentAssignment,
@@ -26,20 +27,18 @@ from models.tables.incidents import (
 )
 from models.tables.tasks import TaskTemplate, TemplateTask
 
+Detail = AddNote | AddTag | AddResponder | AssignRole | AddTask
+
+
+def _build_record(detail: Detail, incident_rows: Mapping[str, int], **columns: object) -> Record:
+    """Build a record with these columns and those that all details of an incident have."""
+    incident = incident_rows[detail.incident]
+    return {"unique_id": detail.unique_id, "incident": incident, "creation_date": detail.at, **columns}
+
 
 def write_notes(notes: Iterable[AddNote], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(
-        IncidentNote,
-        [
-            {
-                "unique_id": note.unique_id,
-                "incident": incident_rows[note.incident],
-                "user": None,
-                "note": note.text,
-                "creation_date": note.at,
-            }
-            for note in notes
-        ],
+        IncidentNote, [_build_record(note, incident_rows, user=None, note=note.text) for note in notes]
     )
 
 
@@ -47,78 +46,50 @@ def write_tags(tags: Iterable[AddTag], incident_rows: Mapping[str, int]) -> None
     first_of_each: dict[tuple[str, int], AddTag] = {}
     for tag in tags:
         first_of_each.setdefault((tag.incident, tag.tag), tag)
-    bulk.insert(
-        IncidentTag,
-        [
-            {
-                "unique_id": tag.unique_id,
-                "incident": incident_rows[tag.incident],
-                "team_tag": tag.tag,
-                "creation_date": tag.at,
-            }
-            for tag in first_of_each.values()
-        ],
-        conflict=["incident", "team_tag"],
-    )
+    records = [_build_record(tag, incident_rows, team_tag=tag.tag) for tag in first_of_each.values()]
+    bulk.insert(IncidentTag, records, conflict=["incident", "team_tag"])
 
 
 def write_responders(responders: Collection[AddResponder], incident_rows: Mapping[str, int]) -> None:
     for kind in ("user", "escalation_policy"):
-        bulk.insert(
-            IncidentResponder,
-            [
-                {
-                    "unique_id": responder.unique_id,
-                    "incident": incident_rows[responder.incident],
-                    "user": responder.user,
-                    "escalation_policy": responder.escalation_policy,
-                    "subject": responder.subject,
-                    "message": responder.message,
-                    "creation_date": responder.at,
-                }
-                for responder in responders
-                if getattr(responder, kind) is not None
-            ],
-            conflict=["incident", kind],
-        )
+        records = [
+            _build_record(
+                responder,
+                incident_rows,
+                user=responder.user,
+                escalation_policy=responder.escalation_policy,
+                subject=responder.subject,
+                message=responder.message,
+            )
+            for responder in responders
+            if getattr(responder, kind) is not None
+        ]
+        bulk.insert(IncidentResponder, records, conflict=["incident", kind])
 
 
 def write_roles(roles: Iterable[AssignRole], incident_rows: Mapping[str, int]) -> None:
     last_of_each = {(role.incident, role.role): role for role in roles}
+    records = [
+        _build_record(role, incident_rows, role=role.role, user=role.user) for role in last_of_each.values()
+    ]
     bulk.insert(
-        IncidentAssignment,
-        [
-            {
-                "unique_id": role.unique_id,
-                "incident": incident_rows[role.incident],
-                "role": role.role,
-                "user": role.user,
-                "creation_date": role.at,
-            }
-            for role in last_of_each.values()
-        ],
-        conflict=["incident", "role"],
-        replacing=["user", "creation_date"],
+        IncidentAssignment, records, conflict=["incident", "role"], replacing=["user", "creation_date"]
     )
 
 
 def write_tasks(tasks: Iterable[AddTask], incident_rows: Mapping[str, int]) -> None:
-    bulk.insert(
-        IncidentTask,
-        [
-            {
-                "unique_id": task.unique_id,
-                "incident": incident_rows[task.incident],
-                "title": task.title,
-                "description": task.description,
-                "due_at": task.due_at,
-                "role": task.role,
-                "creation_date": task.at,
-            }
-            for task in tasks
-        ],
-        conflict=["unique_id"],
-    )
+    records = [
+        _build_record(
+            task,
+            incident_rows,
+            title=task.title,
+            description=task.description,
+            due_at=task.due_at,
+            role=task.role,
+        )
+        for task in tasks
+    ]
+    bulk.insert(IncidentTask, records, conflict=["unique_id"])
 
 
 def expand_templates(

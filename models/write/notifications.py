@@ -6,10 +6,10 @@ from datetime import datetime
 
 from models.domain.effects import CancelNotifications, NotificationState
 from models.domain.enums import SLA_KINDS, NotificationStatus
+from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason
 from models.store import bulk
 from models.store.base import store
-from models.store.ids import hash_message_id
 from models.store.prepared import Prepared, bind, in_bound, in_list
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification, get_reason_key

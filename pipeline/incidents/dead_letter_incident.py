@@ -5,11 +5,12 @@ This is invariant 9 (design, section 2).
 
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import Author, ChangeSet, EntityState, SaveEntity
 from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext
 from models.domain.reasons import make_reason
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, ParsedAlert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from models.domain import identity
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import LaneFacts, PersonFacts, Reference
 from models.domain.reasons import Reason, make_reason
-from pipeline import identity
-from pipeline.alert import Alert
+from pipeline.alert import Alert, get_urgency
 from pipeline.rules import templates
 from pipeline.rules.conditions import Subject
 from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
@@ -152,13 +152,6 @@ def change_urgency(alert: Alert, action: Action, context: ActionContext) -> Chan
         return Change(alert, note=make_reason("value_invalid", detail=str(error)))
     before = get_urgency(alert, context.facts)
     return Change(alert.with_options(urgency=urgency), before.name.lower(), urgency.name.lower())
-
-
-def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:
-    """Return the urgency of an incident that this alert opens: set by a rule, or else by the integration."""
-    if alert.options.urgency is not None:
-        return alert.options.urgency
-    return facts.integrations[alert.integration].default_urgency
 
 
 def change_message(alert: Alert, action: Action, context: ActionContext) -> Change:

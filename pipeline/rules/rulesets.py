@@ -15,7 +15,7 @@ import msgspec
 from models.domain.enums import AlertConditionType, RuleType
 from models.domain.facts import AlertRuleFacts, LaneFacts
 from models.domain.reasons import Reason, make_reason
-from pipeline.alert import Alert
+from pipeline.alert import Alert, get_urgency
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS
 from pipeline.rules.conditions import (
@@ -121,7 +121,7 @@ class RuleSet:
         records: list[dict[str, object]] = []
         matched, position = 0, 0
         while True:
-            subject = build_subject(alert, actions.get_urgency(alert, facts), now, seconds_since(alert))
+            subject = build_subject(alert, get_urgency(alert, facts), now, seconds_since(alert))
             evaluated, found = self._next_match(subject, position)
             records += [build_record(r.facts.unique_id, r.facts.description, v) for r, v in evaluated]
             if found is None:
@@ -162,7 +162,7 @@ def _apply_actions(
         change = spec.act(alert, action, context)
         if change.alert is not alert:
             alert = change.alert
-            urgency = actions.get_urgency(alert, context.facts)
+            urgency = get_urgency(alert, context.facts)
             context = actions.ActionContext(
                 context.facts, build_subject(alert, urgency, now, seconds_since(alert))
             )

@@ -13,8 +13,8 @@ from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
+from pipeline.stages.incident import opens_incident
 from pipeline.stages.incident_details import build_details
-from pipeline.stages.severity import opens_incident
 from schedules.escalation.notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
@@ -90,6 +90,8 @@ def _find_maintenance(state: LaneState, now: datetime) -> Reason | None:
     """
     if state.facts.service.under_maintenance:
         return make_reason("service_under_maintenance", service=state.facts.service.name)
+    if not state.facts.windows:
+        return None
     moments = dict.fromkeys((now, get_routing_time(state.facts.config, now)))
     found = (find_in_force(state.facts.windows, moment) for moment in moments)
     return next((window.why for window in found if window is not None), None)

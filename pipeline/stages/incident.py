@@ -2,17 +2,28 @@
 
 from datetime import datetime, timedelta
 
-from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, stop
-from models.domain.enums import Collation
+from models.domain import identity
+from models.domain.effects import Decision, Effect, SaveEntity, SaveIncident, proceed, stop
+from models.domain.enums import AlertType, Collation
 from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
 from models.domain.reasons import Reason, make_reason
-from pipeline import identity, incidents
-from pipeline.alert import Alert, build_alert_author
+from pipeline import incidents
+from pipeline.alert import NO_OPTIONS, Alert, build_alert_author, get_urgency
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
-from pipeline.rules import actions
 from pipeline.stages.incident_details import build_details, build_tasks
-from pipeline.stages.severity import list_levels, opens_incident
+
+# The levels for which an integration opens incidents, by its `create_incidents_for` (contract section 3.6).
+LEVELS: dict[int, frozenset[AlertType]] = {
+    0: frozenset(),
+    1: frozenset({AlertType.CRITICAL}),
+    2: frozenset({AlertType.CRITICAL, AlertType.ERROR}),
+    3: frozenset({AlertType.CRITICAL, AlertType.ERROR, AlertType.WARNING}),
+}
+
+
+def opens_incident(integration: IntegrationFacts, level: AlertType) -> bool:
+    return level in LEVELS[integration.create_incidents_for]
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
@@ -29,14 +40,19 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     context = IncidentContext(incident, facts.service, facts.config, build_alert_author(alert), now)
     opened = incidents.open_incident(context, why, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
+    details: tuple[Effect, ...] = ()
+    if alert.options is not NO_OPTIONS:
+        details = (
+            *build_tasks(alert, incident.unique_id, now),
+            *build_details(alert, incident, state, now),
+        )
     return proceed(
         make_reason("opens_incident"),
         *_stop_collecting(facts.service, state),
         *opened,
         *advanced,
         SaveEntity(entity.with_incident(incident.unique_id)),
-        *build_tasks(alert, incident.unique_id, now),
-        *build_details(alert, incident, state, now),
+        *details,
         incident=incident.unique_id,
         opened=True,
     )
@@ -44,7 +60,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 def _explain_levels(alert: Alert, integration: IntegrationFacts) -> Reason:
     """Return why the level of an alert opens no incident."""
-    level, levels = alert.alert_type.name.lower(), list_levels(integration)
+    level, levels = alert.alert_type.name.lower(), _list_levels(integration)
     if not levels:
         return make_reason("opens_never", integration=integration.name)
     return make_reason("level_opens_nothing", level=level, integration=integration.name, levels=levels)
@@ -58,7 +74,7 @@ def _build_new(alert: Alert, state: LaneState) -> NewIncident:
         incident_key=identity.make_incident_key(alert.event_id),
         title=alert.message,
         summary=alert.summary,
-        urgency=actions.get_urgency(alert, state.facts),
+        urgency=get_urgency(alert, state.facts),
         escalation_policy=options.escalation_policy,
         sla=options.sla,
         team_priority=options.team_priority,
@@ -78,3 +94,8 @@ def _stop_collecting(service: ServiceFacts, state: LaneState) -> tuple[SaveIncid
         return ()
     latest = state.get_collecting()
     return (SaveIncident(latest.with_changes(collecting=False)),) if latest else ()
+
+
+def _list_levels(integration: IntegrationFacts) -> tuple[str, ...]:
+    levels = sorted(LEVELS[integration.create_incidents_for], reverse=True)
+    return tuple(level.name.lower() for level in levels)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import (
     AddNote,
     AddTag,
@@ -15,7 +16,7 @@ from models.domain.effects import (
 )
 from models.domain.facts import Reference
 from models.domain.reasons import make_reason
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
 from pipeline.sources.cleaning import clean_line
@@ -64,9 +65,9 @@ def _request_responders(
     """Request the responders of an open incident, each once, and not before the start of its escalation
     run.
     """
-    if not incident.is_open:
+    requests = list(_list_requests(alert, incident.unique_id, state))
+    if not requests or not incident.is_open:
         return ()
-    requests = _list_requests(alert, incident.unique_id, state)
     effects = request_responders(incident, requests, state.facts.config, build_alert_author(alert), now)
     delay = incident.run_started_at - now
     if delay.total_seconds() <= 0:

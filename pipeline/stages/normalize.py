@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import Decision, proceed
 from models.domain.reasons import make_reason
-from pipeline import identity
 from pipeline.alert import NO_INTEGRATION, Alert, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane

@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
+from models.domain import identity
 from models.domain.effects import CreateNotification, Decision, stop
 from models.domain.facts import IncidentContext
 from models.domain.reasons import make_reason
-from pipeline import identity, incidents
+from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
 

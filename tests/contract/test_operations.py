@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.domain.shortid import ALPHABET
+from models.domain.identity import ALPHABET
 from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
 from tests.support.contract.requests import build_body, free_policy, get_path, with_alert

@@ -6,7 +6,8 @@ import pytest
 
 from models.domain.effects import EntityState
 from models.domain.enums import AlertType, WorkState
-from pipeline.lane_state import LaneState, PastIncident
+from models.domain.facts import PastIncident
+from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import AlertInProgress, build_segment_event, parse_options, run_stages
 from pipeline.topology import build_segments

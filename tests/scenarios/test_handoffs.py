@@ -21,7 +21,7 @@ from tests.support.rules import RuleAction, action, add_rule
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from workers.alerts import process_lane
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 from workers.timers import audit
 
 HOUR = timedelta(hours=1)

@@ -58,7 +58,7 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
 from workers.alerts import config_cache, load_lane_state, process_lane, process_router
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 
 A = RuleAction
 PROCESSED_AFTER = timedelta(minutes=20)

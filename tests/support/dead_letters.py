@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from models.domain.enums import WorkState
+from models.domain.identity import make_event_id
 from models.tables.events import Event, Receipt
-from pipeline.identity import make_event_id
 from tests.support.alerts import accept
 from tests.support.world import World
 

@@ -20,7 +20,7 @@ import peewee
 import psycopg
 
 from models import tables
-from models.store.base import SQLITE_FILE, Store, Table, connection, db, open_store, store
+from models.store.base import SQLITE_FILE, ObjectTable, Store, Table, connection, db, open_store, store
 from models.store.migrate import migrate
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "")
@@ -28,7 +28,7 @@ SERVER = os.environ.get("TEST_DATABASE_URL", "")
 for _module in pkgutil.iter_modules(tables.__path__):
     import_module(f"models.tables.{_module.name}")
 # All tables. Each follows those that its foreign keys refer to.
-TABLES = peewee.sort_models(Table.__subclasses__())
+TABLES = peewee.sort_models({*Table.__subclasses__(), *ObjectTable.__subclasses__()} - {ObjectTable})
 
 # Runs at the same time, and the processes of a run, use different databases.
 PREFIX = f"tocsin_test_{secrets.token_hex(5)}"

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from workers.lane_turns import LaneTurns, Linger, TurnResult, run_batches
+from workers.lane_turns import LaneTurns, Linger
 
 
 def test_requests_for_running_work_are_reported_to_its_caller():
@@ -21,13 +21,6 @@ def test_requests_for_running_work_are_reported_to_its_caller():
     assert lanes.work("lane", work)
     assert done == [threading.current_thread()]
     assert not lanes.work("lane", lambda: None)
-
-
-def test_batches_of_a_full_lane_end_when_the_time_is_over():
-    assert run_batches(lambda: 3, seconds=0) == TurnResult(3, more=True)
-    batches = [2, 1, 0]
-    assert run_batches(lambda: batches.pop(0)) == TurnResult(3)
-    assert run_batches(lambda: 2, is_enough=lambda count: count < 3) == TurnResult(2, more=True)
 
 
 def test_two_lanes_are_processed_at_the_same_time():

@@ -18,9 +18,7 @@ from workers import main, middleware
 @pytest.fixture
 def broker():
     """Dramatiq's broker for tests, with our middleware for messages."""
-    return StubBroker(
-        middleware=[middleware.LogContext(), middleware.StoreUnavailable(), middleware.StoreConnection()]
-    )
+    return StubBroker(middleware=[middleware.LogContext(), middleware.StoreConnection()])
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import click
 
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.lifecycle.test_messages import create_test_message
+from models.lifecycle.messages import create_test_message
 from models.store.base import connection, open_store, store
 from models.store.migrate import create_schema
 from models.tables.accounts import User

@@ -7,7 +7,7 @@ from marshmallow import fields
 
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.lifecycle.test_messages import create_test_message
+from models.lifecycle.messages import create_test_message
 from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.notifications import Attempt, Message

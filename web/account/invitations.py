@@ -6,7 +6,7 @@ from typing import Any
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TeamRole
 from models.lifecycle import provisioning
-from models.lifecycle.invitations import create_invitation, find_last_invitation
+from models.lifecycle.messages import create_invitation, find_last_invitation
 from models.store.base import store
 from models.store.ids import new_uuid
 from models.tables.accounts import Account, get_display_name

@@ -22,7 +22,7 @@ from typing import TypeVar
 import peewee
 
 from models.domain.enums import TeamRole
-from models.domain.shortid import ALPHABET
+from models.domain.identity import SHORT_LENGTH, is_short_id, is_uuid
 from models.store.base import Table
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
@@ -30,7 +30,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team, TeamMember
 from web.http.auth import Viewer
 from web.http.errors import Forbidden, NotFound
-from web.http.fields import MAX_INTEGER, UUID
+from web.http.fields import MAX_INTEGER
 from web.http.permissions import OWN, Grants, is_allowed
 
 # A query of rows has the type "peewee.ModelSelect[Row]". It is in quotes, because only the type checker knows
@@ -39,14 +39,6 @@ Row = TypeVar("Row", bound=Table)
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
 _NUMBER = re.compile("[0-9]{1,12}")
-# Columns of this length hold short ids, the others UUIDs.
-SHORT_LENGTH = 22
-_SHORT = re.compile(f"[{ALPHABET}]{{{SHORT_LENGTH}}}")
-
-
-def is_uuid(text: str) -> bool:
-    """Return whether this text has the form of an id. Other texts need no query."""
-    return UUID.fullmatch(text) is not None
 
 
 def is_username(text: str) -> bool:
@@ -60,7 +52,7 @@ def find(query: "peewee.ModelSelect[Row]", field: peewee.CharField, unique_id: s
     """
     is_short = field.max_length == SHORT_LENGTH
     known = unique_id if is_short else unique_id.lower()
-    if not (_SHORT.fullmatch(known) if is_short else is_uuid(known)):
+    if not (is_short_id(known) if is_short else is_uuid(known)):
         raise NotFound
     row: Row | None = query.where(field == known).first()
     if row is None:
@@ -153,7 +145,7 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
     rows = Incident.select().where(Incident.account == viewer.account)
     if _NUMBER.fullmatch(reference) and int(reference) <= MAX_INTEGER:
         row = rows.where(Incident.incident_number == int(reference)).first()
-    elif _SHORT.fullmatch(reference):
+    elif is_short_id(reference):
         row = rows.where(Incident.unique_id == reference).first()
     else:
         row = None
@@ -170,7 +162,7 @@ def find_incidents(viewer: Viewer, references: Collection[str]) -> dict[str, Inc
     The result leaves out incidents of teams in which the viewer does not have the permission.
     """
     numbers = {name: int(name) for name in references if _NUMBER.fullmatch(name) and int(name) <= MAX_INTEGER}
-    ids = [name for name in references if _SHORT.fullmatch(name)]
+    ids = [name for name in references if is_short_id(name)]
     rows = Incident.select().where(
         Incident.account == viewer.account,
         Incident.team.in_(select_permitted_teams(viewer)),

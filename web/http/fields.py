@@ -16,11 +16,11 @@ import marshmallow
 from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 
 from models.domain.channels import EMAIL_ADDRESS
+from models.domain.identity import is_uuid
 from pipeline.rules.conditions import BadRule, compile_rule
 from schedules.oncall.shifts import EARLIEST, LATEST
 from web.http import client_profile
 
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 # The largest number that an integer column of both stores can hold.
@@ -284,7 +284,7 @@ class Reference(fields.Field[Any]):
             raise self.make_error("invalid")
         # UUIDs are not case-sensitive, short ids are.
         text = value.strip()
-        return text.lower() if UUID.fullmatch(text.lower()) else text
+        return text.lower() if is_uuid(text.lower()) else text
 
 
 class Username(Reference):
@@ -308,7 +308,7 @@ class Uuid(fields.Field[str]):
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
-        if not isinstance(value, str) or not UUID.fullmatch(value.strip().lower()):
+        if not isinstance(value, str) or not is_uuid(value.strip().lower()):
             raise self.make_error("invalid")
         return value.strip().lower()
 

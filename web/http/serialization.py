@@ -55,14 +55,6 @@ def _get_preference(kind: str, preferences: Sequence[tuple[str, float]]) -> tupl
     return 0.0, 0
 
 
-def accepts_json(accept: str) -> bool:
-    """Return whether this Accept header clearly prefers JSON.
-
-    A quick check for the fast path; `choose_content_type` decides the other cases.
-    """
-    return not (";" in accept or "text/*" in accept or "xml" in accept.lower())
-
-
 def read_bytes() -> bytes:
     """Return the raw body. TooLarge if it exceeds the limit of the request.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from pipeline import identity
+from models.domain import identity
 
 Attachment = Mapping[str, str]
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import peewee
 
+from models.domain.identity import is_uuid
 from models.domain.reasons import make_reason
 from models.store.ids import new_uuid
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.teams import Tag
-from web.http import access
 from web.http.auth import now
 from web.http.errors import NotFound, reject
 from web.http.fields import Reference, Text
@@ -40,7 +40,7 @@ class IncidentTags(IncidentResource[IncidentTag]):
     def find_by_id(self, parent: Incident, unique_id: str) -> IncidentTag:
         """Find a tag of the incident by its own ID or by the ID of the team's tag."""
         known = unique_id.lower()
-        if not access.is_uuid(known):
+        if not is_uuid(known):
             raise NotFound
         by_id = (IncidentTag.unique_id == known) | (Tag.unique_id == known)
         row = self.select_rows(parent).where(by_id).first()

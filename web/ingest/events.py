@@ -10,12 +10,12 @@ import peewee
 from flask import Response, current_app, g, request
 from marshmallow import fields, validate
 
+from models.domain import identity
 from models.domain.enums import AlertType, WorkState
 from models.load.lane import get_team_of_service
 from models.reports import alert_trace
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
-from pipeline import identity
 from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
@@ -132,7 +132,7 @@ def _ingest(
     if error is not None:
         raise error
     source = SOURCES.get(extension)
-    if source is None or not access.is_uuid(key):
+    if source is None or not identity.is_uuid(key):
         raise NotFound
     body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
     if by_key_alone:
@@ -254,7 +254,7 @@ def _build_incident(event: Event | None) -> dict[str, object] | None:
 
 
 def _find_receipt(trace_id: str) -> Receipt:
-    receipt = alert_trace.find_receipt(trace_id.lower()) if access.is_uuid(trace_id.lower()) else None
+    receipt = alert_trace.find_receipt(trace_id.lower()) if identity.is_uuid(trace_id.lower()) else None
     if receipt is None:
         raise NotFound
     return receipt

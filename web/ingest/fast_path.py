@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from models.domain.identity import is_uuid
 from pipeline.sources import SOURCES, Source
 from pipeline.sources.body import BadBody, RequestBody
-from web.http import access, serialization
+from web.http import serialization
 from web.http.errors import ApiError, NotFound, Unavailable
 from web.ingest import group_commit
 
@@ -54,7 +55,7 @@ def build_answer(trace_id: str) -> bytes:
 def _build_submission(environ: WSGIEnvironment) -> group_commit.Submission | None:
     """Return this request's alerts, or None if the application must handle the request."""
     parsed = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
-    if parsed is None or not serialization.accepts_json(environ.get("HTTP_ACCEPT", "")):
+    if parsed is None or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
         return None
     account, source, key = parsed
     body = _read_body(environ, source.max_bytes)
@@ -67,6 +68,11 @@ def _build_submission(environ: WSGIEnvironment) -> group_commit.Submission | Non
     return group_commit.Submission(key, account, source.extension, body, alerts, str(uuid.uuid4()))
 
 
+def _accepts_json(accept: str) -> bool:
+    """Return whether this Accept header clearly prefers JSON. The application decides the other cases."""
+    return not (";" in accept or "text/*" in accept or "xml" in accept.lower())
+
+
 def _match_path(path: str) -> tuple[str | None, Source, str] | None:
     """Return account, source and key of a webhook's address in one of its two forms (contract X36)."""
     match path.split("/"):
@@ -77,7 +83,7 @@ def _match_path(path: str) -> tuple[str | None, Source, str] | None:
         case _:
             return None
     source = SOURCES.get(extension)
-    return (account_id, source, key) if source is not None and access.is_uuid(key) else None
+    return (account_id, source, key) if source is not None and is_uuid(key) else None
 
 
 def _read_body(environ: WSGIEnvironment, max_bytes: int) -> bytes | None:

@@ -11,10 +11,11 @@ from typing import Any
 import peewee
 from flask import Response, request
 
+from models.domain.identity import derive_uuid
 from models.lifecycle import signed_links
 from models.load.schedules import load_schedule_facts
 from models.store.base import store
-from models.store.ids import derive_uuid, new_uuid
+from models.store.ids import new_uuid
 from models.store.prepared import in_list
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
@@ -136,7 +137,7 @@ def _ensure_key(user: User) -> User:
 
 def _find_calendar(token: str) -> Calendar | None:
     try:
-        feed = signed_links.read_feed(token)
+        feed = signed_links.get_reader().read_feed(token)
     except signed_links.BadLink:
         return None
     user = _find_subscriber(feed)

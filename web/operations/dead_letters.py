@@ -4,14 +4,13 @@ Members may do this for the dead letters of their teams. Only owners and admins 
 without a service, for example those of a router.
 """
 
-import re
 from collections.abc import Sequence
 
 import structlog
 from flask import current_app
 from marshmallow import fields
 
-from models.domain.shortid import ALPHABET
+from models.domain.identity import is_short_id, is_uuid
 from models.reports import dead_letters
 from models.reports.dead_letters import DeadLetter, Key, Scope
 from models.tables.accounts import get_display_name
@@ -26,8 +25,6 @@ from web.http.permissions import ADMIN
 from workers import queue
 
 log = structlog.get_logger()
-
-_SHORT = re.compile(f"[{ALPHABET}]{{22}}")
 
 
 class OwnerSchema(Schema):
@@ -121,8 +118,8 @@ def _access(dead_letter_id: str) -> DeadLetter:
 
     NotFound if it belongs to another account, Forbidden without the permission in its team.
     """
-    identity = dead_letter_id if _SHORT.fullmatch(dead_letter_id) else dead_letter_id.lower()
-    found = dead_letters.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
+    identity = dead_letter_id if is_short_id(dead_letter_id) else dead_letter_id.lower()
+    found = dead_letters.find(identity) if is_short_id(identity) or is_uuid(identity) else None
     if found is None or found.account != viewer().account.id:
         raise NotFound
     if found.team is None:

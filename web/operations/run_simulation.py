@@ -32,7 +32,7 @@ from models.reports.alert_trace import show_rule
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.services import Integration, Service
-from pipeline.lane_state import EntityKey, LaneState, PastIncident
+from pipeline.lane_state import EntityKey, LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
@@ -146,7 +146,9 @@ def _load_state(
     """Load the lane at the start of a simulation: empty, or with the open incidents of these entities."""
     rulesets = {row: RuleSet(rules, is_enough) for row, rules in facts.rules.items()}
     if not request.with_open:
-        return LaneState(facts, rulesets=rulesets, next_targets=load_next_targets(facts.config)), []
+        return LaneState(
+            facts, rulesets=rulesets, next_targets=load_next_targets(facts.config.round_robins)
+        ), []
     entities, ended_incidents = load_entities(entity_keys)
     open_rows = {entity.incident for entity in entities if entity.incident}
     collecting = facts.service.collation is Collation.TIME_BASED
@@ -159,11 +161,11 @@ def _load_state(
         [*load_open_children(incidents), *incidents],
         count_firing(incidents),
         rulesets=rulesets,
-        past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended_incidents},
+        past_incidents=ended_incidents,
         loaded_keys=entity_keys,
         responders=load_responders(incidents),
         roles=load_roles(incidents),
-        next_targets=load_next_targets(facts.config),
+        next_targets=load_next_targets(facts.config.round_robins),
     )
     return state, incidents
 

@@ -71,7 +71,7 @@ def act(token: str) -> Response:
 def _open_link(token: str) -> OpenedLink | Response:
     """Return the user and incident of a link, or the page that explains why the link is not valid."""
     try:
-        link = signed_links.read(token, now())
+        link = signed_links.get_reader().read(token, now())
     except signed_links.ExpiredLink:
         return render_page("gone.html", 410, expired=True)
     except signed_links.BadLink:

@@ -46,7 +46,7 @@ def join(token: str) -> Response:
 def _find_invited(token: str) -> User | Response:
     """Return the invited user of a link, or the page that explains why the link is not valid."""
     try:
-        invitation = signed_links.read_invitation(token, now())
+        invitation = signed_links.get_reader().read_invitation(token, now())
     except signed_links.ExpiredLink:
         return _render_error("expired")
     except signed_links.BadLink:

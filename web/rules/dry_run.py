@@ -16,8 +16,8 @@ from models.store.ids import new_uuid
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline.alert import Alert, ParsedAlert
-from pipeline.rules import actions, requested_options
+from pipeline.alert import Alert, ParsedAlert, get_urgency
+from pipeline.rules import requested_options
 from pipeline.rules.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
 from pipeline.rules.rulesets import RuleSet, format_value
 from pipeline.sources import SOURCES, generic
@@ -127,7 +127,7 @@ def run() -> dict[str, object]:
     at, since = draft.get("at") or now(), draft.get("seconds_since_last")
     alert = _build_alert(draft, event, integration, at)
     alert, _ = requested_options.apply_requested(alert, facts.references)
-    subject = build_subject(alert, actions.get_urgency(alert, facts), at, since)
+    subject = build_subject(alert, get_urgency(alert, facts), at, since)
     verdict = evaluate(condition, subject)
     steps, is_truncated = _trace_condition(condition, subject)
     return {

@@ -8,6 +8,7 @@ from typing import Any
 
 import marshmallow
 
+from models.domain.identity import is_uuid
 from models.store.base import Table
 from models.store.ids import new_uuid
 from models.tables.accounts import User, get_display_name
@@ -126,7 +127,7 @@ FINDERS: dict[Kind, Finder] = {
 def _is_id(kind: Kind, text: str) -> bool:
     if kind in (Kind.USER, Kind.RESPONDER) and access.is_username(text):
         return True
-    return kind is not Kind.USER and access.is_uuid(text)
+    return kind is not Kind.USER and is_uuid(text)
 
 
 Names = Mapping[Kind, Mapping[str, str]]

@@ -16,7 +16,7 @@ from models.load.incidents import (
 from models.load.oncall_config import load_next_targets
 from models.store.base import store
 from models.tables.services import Service
-from pipeline.lane_state import EntityKey, LaneState, PastIncident
+from pipeline.lane_state import EntityKey, LaneState
 from schedules.escalation.notifications import LATE_AFTER
 from workers.alerts import config_cache
 
@@ -45,18 +45,19 @@ def load(
         {entity.incident for entity in entities if entity.incident},
         collecting=service.collation == Collation.TIME_BASED,
     )
+    round_robins = facts.config.round_robins
     return LaneState(
         facts,
         entities,
         [*load_open_children(incidents), *incidents],
         count_firing(incidents),
         rulesets=config.rulesets,
-        past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended},
+        past_incidents=ended,
         loaded_keys=keys,
         responders=load_responders(incidents) if RuleAction.ADD_RESPONDER in config.action_types else (),
         roles=load_roles(incidents) if RuleAction.ASSIGN_ROLE in config.action_types else {},
         locked=locked,
-        next_targets=load_next_targets(facts.config),
+        next_targets=load_next_targets(round_robins) if round_robins else {},
     )
 
 

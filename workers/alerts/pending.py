@@ -39,20 +39,29 @@ class PendingWork:
         return self.item is not None and self.item.alert.released_at is not None
 
 
-def list_pending_lanes(first: str) -> list[tuple[int, str]]:
-    """List the services that have pending work, each with the next stage of that work."""
-    receipts = Receipt.select(Receipt.service).where(Receipt.state == WorkState.PENDING).distinct()
-    events = Event.select(Event.service, Event.stage).where(Event.state == WorkState.PENDING).distinct()
-    lanes = [(row, first) for (row,) in receipts.tuples()] + list(events.tuples())
+def list_pending_lanes(first: str, before: datetime | None = None) -> list[tuple[int, str]]:
+    """List the services that have pending work, each with the next stage of that work.
+
+    With `before`, only work that is pending since before that time counts.
+    """
+    receipts = Receipt.select(Receipt.service).where(_is_pending(Receipt, Receipt.received_at, before))
+    events = Event.select(Event.service, Event.stage).where(_is_pending(Event, Event.creation_date, before))
+    lanes = [(row, first) for (row,) in receipts.distinct().tuples()] + list(events.distinct().tuples())
     return [(row, stage) for row, stage in lanes if row is not None]
 
 
-def list_pending_routers() -> list[int]:
-    """List the routers that have pending receipts."""
-    query = Receipt.select(Receipt.router).where(
-        Receipt.state == WorkState.PENDING, Receipt.router.is_null(False)
-    )
+def list_pending_routers(before: datetime | None = None) -> list[int]:
+    """List the routers that have pending receipts, as above."""
+    pending = _is_pending(Receipt, Receipt.received_at, before)
+    query = Receipt.select(Receipt.router).where(pending, Receipt.router.is_null(False))
     return [row for (row,) in query.distinct().tuples()]
+
+
+def _is_pending(
+    table: type[Receipt] | type[Event], accepted_at: peewee.Field, before: datetime | None
+) -> peewee.Expression:
+    pending: peewee.Expression = table.state == WorkState.PENDING
+    return pending if before is None else pending & (accepted_at < before)
 
 
 # Total size of the bodies in one batch: the parsed alerts need many times as much memory.

@@ -6,7 +6,7 @@ section 2). If the database fails, the batch is retried later, and no alert beco
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
@@ -16,6 +16,7 @@ import structlog
 
 from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
+from models.domain.reasons import Reason
 from models.load.lane import lock_services
 from models.store.base import STORE_ERRORS, db, store
 from models.store.prepared import Prepared, in_bound
@@ -27,7 +28,7 @@ from pipeline.run_stages import AlertInProgress, build_segment_event, list_entit
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
 from workers.alerts import config_cache, load_lane_state, report_dead_letters, retry
-from workers.alerts.batch_size import RELEASED_FACTOR, BatchSize
+from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,
     list_pending_lanes,
@@ -37,7 +38,6 @@ from workers.alerts.pending import (
 )
 from workers.alerts.tally import Tally, count_batch
 from workers.delivery import deliver
-from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
 
@@ -126,21 +126,25 @@ def _process_next(
         pending = _take(service_row, segment, 1) if service else []
         if service is None or not pending:
             return False
-        tally = Tally()
-        channels = _process_alone(service, segment, pending[0], tally, locked, now)
+        batch = _Batch(service, segment, locked, now)
+        channels = _process_alone(batch, pending[0])
     deliver.enqueue(channels)
-    _count_batch(tally, segment)
+    count_batch(batch.tally, segment)
     return True
 
 
-def _process_alone(
-    service: Service,
-    segment: Segment,
-    work: PendingWork,
-    tally: Tally,
-    locked: Collection[int],
-    now: datetime | None,
-) -> frozenset[int]:
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What the alerts of one transaction share. `locked` are the row numbers of the locked services."""
+
+    service: Service
+    segment: Segment
+    locked: Collection[int]
+    now: datetime | None
+    tally: Tally = field(default_factory=Tally)
+
+
+def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
     """Process each alert of one receipt or event alone.
 
     An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
@@ -150,23 +154,17 @@ def _process_alone(
     try:
         items = _build_items(work)
     except Exception as error:
-        _mark_receipt(work, segment, error)
-        tally.dead_letters += 1
-        return _report(service, work, error, segment, now)
+        return _report(batch, work, _mark_receipt(batch, work, error))
     written = _list_written(work)
     for item in items:
         if item.alert.event_id in written:
             continue
         try:
-            channels |= retry.run_in_savepoint(
-                partial(_run_stages, service, segment, [item], tally, locked, now)
-            )
+            channels |= retry.run_in_savepoint(partial(_run_stages, batch, [item]))
         except (*STORE_ERRORS, *retry.RETRY_ERRORS):
             raise
         except Exception as error:
-            _store_dead_letter(item, service, segment, work, error)
-            tally.dead_letters += 1
-            channels |= _report(service, work, error, segment, now)
+            channels |= _report(batch, work, _store_dead_letter(batch, item, work, error))
     return channels
 
 
@@ -178,47 +176,50 @@ def _list_written(work: PendingWork) -> set[str]:
     return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == work.receipt).tuples()}
 
 
-def _store_dead_letter(
-    item: AlertInProgress, service: Service, segment: Segment, work: PendingWork, error: Exception
-) -> None:
-    """Store one alert as a dead letter, or its receipt if the alert cannot be stored."""
+def _store_dead_letter(batch: _Batch, item: AlertInProgress, work: PendingWork, error: Exception) -> Reason:
+    """Store one alert as a dead letter, or its receipt if the alert cannot be stored.
+
+    Return the description of the error.
+    """
+    description = report_dead_letters.describe_error(error, batch.segment.name)
     try:
         with db.atomic():
-            _insert_dead_letter(item, service, segment, error)
+            _insert_dead_letter(batch, item, description)
     except STORE_ERRORS:
         raise
     except Exception:
         log.exception(
             "an alert could not be stored, its receipt becomes a dead letter", trace_id=work.trace_id
         )
-        _mark_receipt(work, segment, error)
+        _mark_receipt(batch, work, error)
+    return description
 
 
-def _mark_receipt(work: PendingWork, segment: Segment, error: Exception) -> None:
-    receipt = Receipt.update(
-        state=WorkState.DEAD_LETTER, error=report_dead_letters.describe_error(error, segment.name)
-    )
-    receipt.where(Receipt.id == work.receipt).execute()
+def _mark_receipt(batch: _Batch, work: PendingWork, error: Exception) -> Reason:
+    """Make a receipt a dead letter. Return the description of the error."""
+    description = report_dead_letters.describe_error(error, batch.segment.name)
+    query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
+    query.where(Receipt.id == work.receipt).execute()
+    return description
 
 
-def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segment, error: Exception) -> None:
-    state = LaneState(config_cache.get_lane_config(service).facts)
-    event = build_segment_event(item, segment, state)
+def _insert_dead_letter(batch: _Batch, item: AlertInProgress, description: Reason) -> None:
+    state = LaneState(config_cache.get_lane_config(batch.service).facts)
     event = replace(
-        event,
+        build_segment_event(item, batch.segment, state),
         state=WorkState.DEAD_LETTER,
-        stage=segment.name,
-        error=report_dead_letters.describe_error(error, segment.name),
+        stage=batch.segment.name,
+        error=description,
+        incident=None,
+        incident_created=False,
     )
-    apply(ChangeSet(events=[replace(event, incident=None, incident_created=False)]))
+    apply(ChangeSet(events=[event]))
 
 
-def _report(
-    service: Service, work: PendingWork, error: Exception, segment: Segment, now: datetime | None
-) -> frozenset[int]:
-    description = report_dead_letters.describe_error(error, segment.name)
+def _report(batch: _Batch, work: PendingWork, description: Reason) -> frozenset[int]:
+    batch.tally.dead_letters += 1
     return report_dead_letters.report_dead_letter(
-        service, work.integration, work.trace_id, work.receipt, work.accepted_at, description, now
+        batch.service, work.integration, work.trace_id, work.receipt, work.accepted_at, description, batch.now
     )
 
 
@@ -239,23 +240,19 @@ def _run_transaction(
             return 0
         _mark_done(pending)
         items = [item for work in pending for item in _build_items(work)]
-        tally = Tally()
-        channels = _run_stages(service, segment, items, tally, locked, now)
+        batch = _Batch(service, segment, locked, now)
+        channels = _run_stages(batch, items)
     _batch_size.adjust(len(items), thread_time() - started)
     deliver.enqueue(channels)
-    _count_batch(tally, segment)
+    count_batch(batch.tally, segment)
     return len(pending)
-
-
-def _count_batch(tally: Tally, segment: Segment) -> None:
-    count_batch(tally, segment.stage_names, is_last=segment.next_segment is None)
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
     """Take the oldest pending work, about `limit` alerts.
 
     If all of it are alerts that are released after maintenance, take more: larger batches lead to fewer
-    messages (RELEASED_FACTOR in batch_size.py).
+    messages (RELEASED_FACTOR in batches.py).
     """
     pending = _take(service_row, segment, limit)
     if len(pending) < limit or not all(work.is_released for work in pending):
@@ -275,28 +272,14 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
 CHUNK_SIZE = 2_000
 
 
-def _run_stages(
-    service: Service,
-    segment: Segment,
-    items: Sequence[AlertInProgress],
-    tally: Tally,
-    locked: Collection[int],
-    now: datetime | None,
-) -> frozenset[int]:
+def _run_stages(batch: _Batch, items: Sequence[AlertInProgress]) -> frozenset[int]:
     channels: frozenset[int] = frozenset()
     for start in range(0, len(items), CHUNK_SIZE):
-        channels |= _run_chunk(service, segment, items[start : start + CHUNK_SIZE], tally, locked, now)
+        channels |= _run_chunk(batch, items[start : start + CHUNK_SIZE])
     return channels
 
 
-def _run_chunk(
-    service: Service,
-    segment: Segment,
-    chunk: Sequence[AlertInProgress],
-    tally: Tally,
-    locked: Collection[int],
-    now: datetime | None,
-) -> frozenset[int]:
+def _run_chunk(batch: _Batch, chunk: Sequence[AlertInProgress]) -> frozenset[int]:
     """Decide on these alerts and write the result.
 
     A rule can give an alert another entity_id. If that entity was not loaded, load it too and decide again.
@@ -304,13 +287,15 @@ def _run_chunk(
     keys = set(list_entities([item.alert for item in chunk]))
     accepted_at = min(item.alert.effective_at for item in chunk)
     while True:
-        state = load_lane_state.load(service, keys, locked, accepted_at=accepted_at, now=now)
-        outcome = run_stages(chunk, segment, state)
+        state = load_lane_state.load(
+            batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
+        )
+        outcome = run_stages(chunk, batch.segment, state)
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:
             channels = apply(outcome, load_lane_state.get_rows(state)).channels
-            tally.add_events(outcome.events)
+            batch.tally.add_events(outcome.events)
             return channels
         keys |= state.missing
 

@@ -24,11 +24,11 @@ from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
 from workers.alerts import lane_actors, report_dead_letters, retry
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize, TurnResult, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
 from workers.broker import broker
 from workers.delivery import deliver
-from workers.lane_turns import TurnResult, run_batches, turns
+from workers.lane_turns import turns
 
 log = structlog.get_logger()
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from models.domain.effects import EventState
 from models.domain.enums import WorkState
+from pipeline.topology import Segment
 from runtime import metrics
 
 
@@ -29,8 +30,9 @@ class Tally:
         self.ended.update([event.reasons[-1][0] for event in events if event.state is WorkState.DONE])
 
 
-def count_batch(tally: Tally, stages: Sequence[str], *, is_last: bool) -> None:
-    """Count a batch after its commit. It passed through these stages; `is_last` if no stage follows."""
+def count_batch(tally: Tally, segment: Segment) -> None:
+    """Count a batch after its commit. It passed through the stages of this segment."""
+    stages, is_last = segment.stage_names, segment.next_segment is None
     if tally.dead_letters:
         metrics.count_outcome(stages[0], "dead letter", tally.dead_letters)
     if not tally.alerts:

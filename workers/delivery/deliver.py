@@ -58,9 +58,8 @@ _in_flight: dict[int, int] = {}
 def configure(settings: Settings) -> None:
     """Create the channels with these settings; once, when a process starts."""
     for contact_type, spec in CHANNELS.items():
-        _runtimes[contact_type] = ChannelRuntime(
-            spec.name, create_channel(spec.name, settings), settings.public_url
-        )
+        channel = create_channel(spec.name, settings)
+        _runtimes[contact_type] = ChannelRuntime(spec.name, channel, settings.public_url)
 
 
 def create_channel(name: str, settings: Settings) -> Channel:
@@ -163,7 +162,7 @@ def _record(channel: int, attempt: DeliveryAttempt) -> None:
 
 
 def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -> None:
-    name = get_channel_name(channel)
+    name = _runtimes[channel].name
     if attempt.outcome in RECORDED_OUTCOMES:
         metrics.count_attempt(name, RECORDED_OUTCOMES[attempt.outcome].value)
     for state, count in counts.items():

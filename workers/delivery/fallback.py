@@ -9,8 +9,8 @@ import peewee
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import NotificationStatus
+from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason, make_reason
-from models.store.ids import hash_message_id
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod

@@ -174,11 +174,9 @@ def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
     return {}
 
 
-def _record_given_up(attempt: DeliveryAttempt) -> NotificationCounts:
-    return _record_failed(attempt, attempt.detail)
-
-
-def _record_failed(attempt: DeliveryAttempt, why: Reason) -> NotificationCounts:
+def _record_failed(attempt: DeliveryAttempt, why: Reason | None = None) -> NotificationCounts:
+    """Give the message up. `why` None: the detail of the attempt says why."""
+    why = why or attempt.detail
     refused = attempt.outcome is DeliveryOutcome.REFUSED
     if notify_user_email(attempt.message.row, attempt.at, refused=refused):
         why = why.add(make_reason("user_email_instead"))
@@ -196,10 +194,10 @@ def _record_cancelled(attempt: DeliveryAttempt) -> NotificationCounts:
 
 _RECORDERS = {
     DeliveryOutcome.SENT: _record_sent,
-    DeliveryOutcome.REFUSED: _record_given_up,
+    DeliveryOutcome.REFUSED: _record_failed,
     DeliveryOutcome.TEMPORARY: _record_retry,
     DeliveryOutcome.RELAY_DOWN: _record_retry,
-    DeliveryOutcome.NOT_CONFIGURED: _record_given_up,
+    DeliveryOutcome.NOT_CONFIGURED: _record_failed,
     DeliveryOutcome.CANCELLED: _record_cancelled,
 }
 

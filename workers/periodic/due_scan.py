@@ -5,12 +5,12 @@ The clock process runs these jobs every second or two.
 
 from datetime import timedelta
 
-from models.domain.enums import MessageStatus, WorkState
+from models.domain.enums import MessageStatus
 from models.store.base import connection, store
-from models.tables.events import Event, Receipt
 from models.tables.notifications import Message
 from models.tables.timers import Timer
 from workers.alerts import lane_actors, process_router
+from workers.alerts.pending import list_pending_lanes, list_pending_routers
 from workers.delivery import deliver
 from workers.timers import fire
 
@@ -39,30 +39,9 @@ def enqueue_stale() -> None:
     """Enqueue the lanes of alerts that are pending for so long that their wake-up may be lost."""
     with connection():
         before = store().now() - STALE
-        receipts = (
-            Receipt.select(Receipt.service)
-            .where(Receipt.state == WorkState.PENDING, Receipt.received_at < before)
-            .distinct()
-        )
-        lanes = [(row, "normalize") for (row,) in receipts.tuples()]
-        events = (
-            Event.select(Event.service, Event.stage)
-            .where(Event.state == WorkState.PENDING, Event.creation_date < before)
-            .distinct()
-        )
-        lanes += list(events.tuples())
-        routers = (
-            Receipt.select(Receipt.router)
-            .where(
-                Receipt.state == WorkState.PENDING,
-                Receipt.router.is_null(False),
-                Receipt.received_at < before,
-            )
-            .distinct()
-        )
-        pending_routers = [row for (row,) in routers.tuples()]
+        lanes = list_pending_lanes("normalize", before)
+        pending_routers = list_pending_routers(before)
     for router_row in pending_routers:
         process_router.process_router.send(router_row)
     for service_row, stage in lanes:
-        if service_row is not None:
-            lane_actors.send(service_row, stage)
+        lane_actors.send(service_row, stage)

@@ -1,7 +1,7 @@
 """Find due timers and their lanes: first without locks, then again under the locks."""
 
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -153,13 +153,11 @@ _BY_ROW = Prepared(lambda: _select_timers(in_bound(Timer.id, "rows")))
 
 def load_due_timers(incidents: Collection[int], now: datetime) -> list[DueTimer]:
     """Load the due timers of these incidents, in the order of their due times."""
-    return _build_timers(_BY_INCIDENT.rows(incidents=incidents, now=now)) if incidents else []
+    found = _BY_INCIDENT.rows(incidents=incidents, now=now) if incidents else []
+    return [DueTimer(*row) for row in found]
 
 
 def reload_due_timers(rows: Collection[int], now: datetime) -> list[DueTimer]:
     """Load the timers in `rows` that are still due, in the order of their due times."""
-    return _build_timers(_BY_ROW.rows(rows=rows, now=now)) if rows else []
-
-
-def _build_timers(rows: Iterable[tuple[int, int, str, str, datetime]]) -> list[DueTimer]:
-    return [DueTimer(row, incident, kind, key, due_at) for row, incident, kind, key, due_at in rows]
+    found = _BY_ROW.rows(rows=rows, now=now) if rows else []
+    return [DueTimer(*row) for row in found]

@@ -26,7 +26,7 @@ from models.write.apply import apply
 from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from runtime import metrics
 from workers.alerts import config_cache
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.delivery import deliver
 from workers.lane_turns import turns

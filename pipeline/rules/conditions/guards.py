@@ -95,8 +95,13 @@ class _Checker:
 def _check_matches(arguments: list[object]) -> None:
     if len(arguments) != 2 or not isinstance(arguments[1], str):
         raise BadRule("matches takes a text and a pattern, and the pattern must be written out")
+    check_pattern(arguments[1])
+
+
+def check_pattern(text: str) -> None:
+    """Check that a pattern can be used. Raises BadRule."""
     try:
-        patterns.compile_pattern(arguments[1])
+        patterns.compile_pattern(text)
     except patterns.BadPattern as error:
         raise BadRule(str(error)) from None
 

@@ -41,11 +41,6 @@ class CompiledCondition:
     program: engine.Program
     picker: Picker
 
-    @property
-    def matches_all(self) -> bool:
-        """Return whether the condition is empty and matches everything."""
-        return self.logic is True
-
 
 def compile_rule(*rule_jsons: str) -> CompiledCondition:
     """Compile stored conditions of either syntax, which must all hold. "" and {} are always true.

@@ -7,13 +7,11 @@ is true; a rule without field and operator is ignored.
 
 from collections.abc import Iterator, Mapping
 
-from pipeline.rules.conditions import catalogue, literals, paths, patterns
+from pipeline.rules.conditions import catalogue, guards, literals, paths
 from pipeline.rules.conditions.bad import BadRule, quote
 from pipeline.rules.conditions.catalogue import Logic, Operator
 
 GROUP, RULE = "group", "rule"
-MAX_DEPTH = 32
-MAX_NODES = 1_000
 
 # The builder has AND, OR and a `not`; its menu shows the others by name.
 CONJUNCTIONS = {
@@ -63,10 +61,10 @@ class Translator:
 
     def _count(self, depth: int) -> None:
         self._nodes += 1
-        if depth > MAX_DEPTH:
-            raise BadRule(f"groups may be nested {MAX_DEPTH} deep")
-        if self._nodes > MAX_NODES:
-            raise BadRule(f"a condition may have {MAX_NODES} groups and rules")
+        if depth > guards.MAX_DEPTH:
+            raise BadRule(f"groups may be nested {guards.MAX_DEPTH} deep")
+        if self._nodes > guards.MAX_NODES:
+            raise BadRule(f"a condition may have {guards.MAX_NODES} groups and rules")
 
     def _translate_group(self, node: Mapping[str, object], depth: int, negated: bool) -> Logic:
         operator, is_negated = _get_conjunction(_get_properties(node))
@@ -160,15 +158,8 @@ def _build_comparison(
     except ValueError as error:
         raise UnknownElement(f"{quote(field)}: {error}") from None
     if operator.build is catalogue.MATCHES.build:
-        _check_pattern(str(parsed[0]))
+        guards.check_pattern(str(parsed[0]))
     return operator.build_logic(read, parsed)
-
-
-def _check_pattern(text: str) -> None:
-    try:
-        patterns.compile_pattern(text)
-    except patterns.BadPattern as error:
-        raise BadRule(str(error)) from None
 
 
 def _translate_payload(operator: str, values: list[object], options: object) -> Logic:

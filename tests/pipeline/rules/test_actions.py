@@ -7,6 +7,7 @@ import pytest
 
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import PolicyFacts, Reference, References
+from pipeline.alert import get_urgency
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS
 from pipeline.rules.actions import ActionContext
@@ -35,9 +36,7 @@ DISK = alert(summary="97% of /var", payload={"host": "db1", "tags": ["disk", "NI
 
 
 def run_action(kind, value="", *, target_alert=DISK, **fields):
-    context = ActionContext(
-        FACTS, build_subject(target_alert, actions.get_urgency(target_alert, FACTS), NOON, None)
-    )
+    context = ActionContext(FACTS, build_subject(target_alert, get_urgency(target_alert, FACTS), NOON, None))
     return ACTIONS[kind].act(target_alert, action(kind, value, **fields), context)
 
 

@@ -28,7 +28,7 @@ from tests.support.alerts import accept, list_rows
 from tests.support.scenarios.segments import build_segments_with
 from tests.support.scenarios.sla import sla
 from workers.alerts import process_lane
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 
 
 def run_lane(world):

@@ -23,7 +23,7 @@ from tests.support.rules import (
     equals,
 )
 from workers.alerts import process_lane, process_router
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 
 
 @pytest.fixture

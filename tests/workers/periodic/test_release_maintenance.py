@@ -18,7 +18,7 @@ from models.tables.notifications import Message
 from models.tables.services import Service
 from tests.support.alerts import accept, list_rows
 from workers.alerts import lane_actors, process_lane
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 from workers.periodic import release_maintenance
 
 HOUR = timedelta(hours=1)

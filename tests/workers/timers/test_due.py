@@ -14,7 +14,7 @@ from models.tables.timers import Timer
 from tests.support import stores
 from tests.support.polling import wait_until
 from tests.support.scenarios.timers import MINUTE, open_incidents, other_service, set_policy
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 from workers.timers import due, fire
 
 __all__ = ["other_service"]

@@ -26,7 +26,7 @@ from tests.support.scenarios.timers import (
     set_policy,
 )
 from workers.alerts import process_lane
-from workers.alerts.batch_size import BatchSize
+from workers.alerts.batches import BatchSize
 from workers.periodic import retention
 from workers.timers import due, fire
 

@@ -22,8 +22,7 @@ from workers.delivery.transport.channel import (
     RelayError,
     TemporaryError,
 )
-from workers.delivery.transport.smtp import SmtpSession, describe_error, open_session
-from workers.delivery.transport.watchdog import Watchdog
+from workers.delivery.transport.smtp import SmtpSession, Watchdog, describe_error, open_session
 
 QUIT_TIMEOUT_S = 1.0
 
@@ -36,16 +35,21 @@ class EmailChannel:
     def __init__(self, settings: Settings, deadline_s: float = DEADLINE_S) -> None:
         self._settings = settings
         self._deadline_s = deadline_s
+        self._missing_setting = _find_missing_setting(settings)
 
     def find_missing_setting(self) -> str | None:
-        if variable := find_unset(self._settings, "email"):
-            return f"set {variable}"
-        if _parse_address(parseaddr(self._settings.smtp_from)[1]) is None:
-            return "TOCSIN_SMTP_FROM is not an e-mail address"
-        return None
+        return self._missing_setting
 
     def create_connection(self) -> "SmtpConnection":
         return SmtpConnection(self._settings, self._deadline_s)
+
+
+def _find_missing_setting(settings: Settings) -> str | None:
+    if variable := find_unset(settings, "email"):
+        return f"set {variable}"
+    if _parse_address(parseaddr(settings.smtp_from)[1]) is None:
+        return "TOCSIN_SMTP_FROM is not an e-mail address"
+    return None
 
 
 def create_channel(settings: Settings) -> Channel:

@@ -33,7 +33,7 @@ EMPTY = {
 def test_an_empty_condition_is_always_true(rule_json):
     compiled = compile_rule(rule_json)
 
-    assert compiled.matches_all
+    assert compiled.logic is True
     assert compiled.rule_json == rule_json
     assert evaluate(compiled, subject()).matches
 

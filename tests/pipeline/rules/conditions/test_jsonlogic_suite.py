@@ -43,6 +43,6 @@ def test_every_condition_of_the_suite_has_its_verdict(suite):
             refused.append(bad.problem)
             continue
         verdict = evaluate(compiled, data or {})
-        assert verdict.matches is (compiled.matches_all or is_truthy(case["result"])), case["description"]
+        assert verdict.matches is (compiled.logic is True or is_truthy(case["result"])), case["description"]
 
     assert refused == []

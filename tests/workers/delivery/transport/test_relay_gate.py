@@ -2,15 +2,7 @@
 
 import pytest
 
-from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, MAX_THREADS, PAUSE_S, Breaker, RelayGate
-
-
-def run_breaker(*attempts: str | float) -> Breaker:
-    """Return the breaker after these attempts: "worked" is a success, a number is the time of a failure."""
-    breaker = Breaker()
-    for attempt in attempts:
-        breaker = breaker.record_success() if isinstance(attempt, str) else breaker.record_failure(attempt)
-    return breaker
+from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, MAX_THREADS, PAUSE_S, RelayGate
 
 
 @pytest.mark.parametrize(
@@ -28,7 +20,19 @@ def run_breaker(*attempts: str | float) -> Breaker:
     ],
 )
 def test_the_capacity_depends_on_recent_attempts(attempts, now, capacity):
-    assert run_breaker(*attempts).get_capacity(now) == capacity
+    """An attempt "worked", or failed at this time."""
+    moment = [0.0]
+    gate = RelayGate(clock=lambda: moment[0])
+    for attempt in attempts:
+        if attempt == "worked":
+            gate.record_success()
+        else:
+            moment[0] = attempt
+            gate.record_failure()
+
+    moment[0] = now
+
+    assert [gate.enter() for _ in range(MAX_THREADS + 1)].count(True) == capacity
 
 
 def test_the_number_of_threads_is_limited():

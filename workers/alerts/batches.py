@@ -1,6 +1,8 @@
-"""Adapt the batch size to the load, so that a batch holds its lane only for a limited time."""
+"""Run batches, and adapt their size to the load, so that a batch holds its lane only for a limited time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 
 from models.store.base import store
 
@@ -45,3 +47,24 @@ class BatchSize:
         if self.target_s is not None:
             return self.target_s
         return MAX_STORE_HOLD_S if store().has_single_writer else MAX_LANE_HOLD_S
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """The amount of work taken from a lane. `more`: the thread left the lane before it was empty."""
+
+    taken: int
+    more: bool = False
+
+
+def run_batches(
+    batch: Callable[[], int], seconds: float | None = None, is_enough: Callable[[int], bool] | None = None
+) -> TurnResult:
+    """Run batches until nothing is pending, `seconds` are over (None: no limit), or `is_enough` is true."""
+    ends_at = None if seconds is None else monotonic() + seconds
+    taken = 0
+    while count := batch():
+        taken += count
+        if (is_enough and is_enough(count)) or (ends_at is not None and monotonic() > ends_at):
+            return TurnResult(taken, more=True)
+    return TurnResult(taken)

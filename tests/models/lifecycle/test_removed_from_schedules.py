@@ -4,9 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from models.domain.effects import Author
+from models.domain.enums import AuthorKind
+from models.lifecycle import offboarding
 from models.store.base import store
 from models.store.ids import new_uuid
-from models.tables.schedules import Schedule, ScheduleOverride, remove_user
+from models.tables.schedules import Schedule, ScheduleOverride
 
 
 @pytest.fixture
@@ -37,6 +40,14 @@ def schedule_of(world, now):
     return make
 
 
+def remove(user):
+    with store().write_transaction():
+        at = store().now()
+        offboarding.remove(
+            user, Author(AuthorKind.USER, "Alice"), at, names_user=lambda action, username: False
+        )
+
+
 def list_turns(schedule):
     users = Schedule.get_by_id(schedule.id).layers[0]["users"]
     return [(turn["user"], turn["position"]) for turn in users]
@@ -45,8 +56,7 @@ def list_turns(schedule):
 def test_a_removed_user_has_no_turns_and_no_overrides(world, schedule_of):
     schedule = schedule_of(world.team, "bob", "alice", "bob", "charlie")
 
-    with store().write_transaction():
-        remove_user(world.bob)
+    remove(world.bob)
 
     assert list_turns(schedule) == [(world.alice.username, 1), (world.charlie.username, 2)]
     overriding = {override.user_id for override in ScheduleOverride.select()}
@@ -56,8 +66,7 @@ def test_a_removed_user_has_no_turns_and_no_overrides(world, schedule_of):
 def test_a_user_is_removed_from_the_schedules_of_all_teams(world, schedule_of):
     ours, theirs = schedule_of(world.team, "bob"), schedule_of(world.charlies_team, "bob", "charlie")
 
-    with store().write_transaction():
-        remove_user(world.bob)
+    remove(world.bob)
 
     assert list_turns(ours) == []
     assert list_turns(theirs) == [(world.charlie.username, 1)]
@@ -68,8 +77,7 @@ def test_schedules_of_other_accounts_stay_unchanged(world, schedule_of):
     schedule_kept = schedule_of(world.mallorys_team, "mallory")
     before = Schedule.get_by_id(schedule_kept.id).layers
 
-    with store().write_transaction():
-        remove_user(world.bob)
+    remove(world.bob)
 
     assert Schedule.get_by_id(schedule_kept.id).layers == before
     assert [override.schedule_id for override in ScheduleOverride.select()] == [schedule_kept.id]

@@ -1,18 +1,54 @@
-"""IDs that follow from other IDs, so that repeated work creates the same IDs again.
+"""The forms of IDs (contract section 1.5), and IDs that follow from other IDs.
 
 Random IDs are created where something enters Tocsin (models/store/ids.py). The ID of what an alert creates is
-a hash of the alert's ID.
+a hash of the alert's ID, so that repeated work creates the same IDs again.
 """
 
 import hashlib
+import re
 import uuid
 
-from models.domain.shortid import encode_short_id
+# Short ids have 22 characters; characters that look alike are left out (contract 1.5).
+ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+SHORT_LENGTH = 22
+# Encode two characters per division: an alert needs several ids, and the divisions cost the most.
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SHORT_ID = re.compile(f"[{ALPHABET}]{{{SHORT_LENGTH}}}")
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether this text has the form of a UUID, in small letters. Other texts need no query."""
+    return _UUID.fullmatch(text) is not None
+
+
+def is_short_id(text: str) -> bool:
+    return _SHORT_ID.fullmatch(text) is not None
+
+
+def encode_short_id(number: int) -> str:
+    """Encode a 128-bit number as 22 characters of ALPHABET."""
+    pairs = []
+    for _ in range(SHORT_LENGTH // 2):
+        number, rest = divmod(number, len(_PAIRS))
+        pairs.append(_PAIRS[rest])
+    return "".join(reversed(pairs))
 
 
 def _hash_parts(*parts: object) -> int:
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+
+
+def derive_uuid(*names: object) -> str:
+    """Return an id that depends only on these names. It has the form of a version 4 UUID."""
+    return str(uuid.UUID(int=_hash_parts(*names), version=4))
+
+
+def hash_message_id(keys: list[str]) -> str:
+    """Return the id of the message with these notifications: the hash of their sorted keys."""
+    return hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=20).hexdigest()
 
 
 def make_event_id(trace_id: str, position: int, integration: int) -> str:
@@ -22,12 +58,12 @@ def make_event_id(trace_id: str, position: int, integration: int) -> str:
 
 def make_entity_id(trace_id: str, position: int) -> str:
     """Return the entity_id of an alert whose source gave none: 32 characters of a UUID (contract 1.5)."""
-    return str(uuid.UUID(int=_hash_parts("entity", trace_id, position), version=4))[:32]
+    return derive_uuid("entity", trace_id, position)[:32]
 
 
 def make_unique_entity_id(event_id: str) -> str:
     """Return an entity_id that no other alert has."""
-    return str(uuid.UUID(int=_hash_parts("fresh entity", event_id), version=4))[:32]
+    return derive_uuid("fresh entity", event_id)[:32]
 
 
 def make_note_id(event_id: str, index: int) -> str:
@@ -37,7 +73,7 @@ def make_note_id(event_id: str, index: int) -> str:
 
 def make_incident_tag_id(incident: str, tag: int) -> str:
     """Return the unique_id of a team's tag on an incident: a UUID, since a published client parses it."""
-    return str(uuid.UUID(int=_hash_parts("incident tag", incident, tag), version=4))
+    return derive_uuid("incident tag", incident, tag)
 
 
 def make_assignment_id(incident: str, role: int) -> str:
@@ -45,12 +81,12 @@ def make_assignment_id(incident: str, role: int) -> str:
 
     It does not depend on the person who has the role.
     """
-    return str(uuid.UUID(int=_hash_parts("assignment", incident, role), version=4))
+    return derive_uuid("assignment", incident, role)
 
 
 def make_task_id(event_id: str, index: int) -> str:
     """Return the unique_id of a task that an alert's rules add to its incident."""
-    return str(uuid.UUID(int=_hash_parts("task", event_id, index), version=4))
+    return derive_uuid("task", event_id, index)
 
 
 def make_responder_id(incident: str, kind: str, row: int) -> str:
@@ -60,7 +96,7 @@ def make_responder_id(incident: str, kind: str, row: int) -> str:
 
 def make_attachment_id(event_id: str, kind: str, index: int) -> str:
     """Return the unique_id of a URL, image or note of an alert: a UUID with the version number 4."""
-    return str(uuid.UUID(int=_hash_parts("part", event_id, kind, index), version=4))
+    return derive_uuid("part", event_id, kind, index)
 
 
 def make_incident_id(event_id: str) -> str:

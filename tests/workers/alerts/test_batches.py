@@ -9,7 +9,14 @@ from models.store.base import STORE_ERRORS
 from models.tables.events import Event, Receipt
 from tests.support.alerts import accept
 from workers.alerts import pending, process_lane
-from workers.alerts.batch_size import INITIAL_SIZE, MIN_SIZE, BatchSize
+from workers.alerts.batches import INITIAL_SIZE, MIN_SIZE, BatchSize, TurnResult, run_batches
+
+
+def test_batches_of_a_full_lane_end_when_the_time_is_over():
+    assert run_batches(lambda: 3, seconds=0) == TurnResult(3, more=True)
+    batches = [2, 1, 0]
+    assert run_batches(lambda: batches.pop(0)) == TurnResult(3)
+    assert run_batches(lambda: 2, is_enough=lambda count: count < 3) == TurnResult(2, more=True)
 
 
 def test_the_batch_size_grows_to_its_limit_and_shrinks_to_the_time(store):
