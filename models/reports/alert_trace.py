@@ -165,18 +165,20 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
     ]
 
 
-def show_rule(record: Mapping[str, Any]) -> JsonDict:
+def show_rule(record: Mapping[str, object]) -> dict[str, object]:
     """Return the record of a rule in Event.rules with its notes as texts."""
     shown = _show_note(record)
+    actions = shown.get("actions")
     return (
-        {**shown, "actions": [_show_note(action) for action in shown["actions"]]}
-        if "actions" in shown
-        else shown
+        {**shown, "actions": [_show_note(each) for each in actions]} if isinstance(actions, list) else shown
     )
 
 
-def _show_note(record: Mapping[str, Any]) -> JsonDict:
-    return {**record, "note": str(from_json(record["note"]))} if "note" in record else {**record}
+def _show_note(record: Mapping[str, object]) -> dict[str, object]:
+    note = record.get("note")
+    if isinstance(note, Reason):
+        return {**record, "note": str(note)}
+    return {**record, "note": str(from_json(note))} if isinstance(note, str | dict) else {**record}
 
 
 def _to_text(reason: Reason | None) -> str | None:
