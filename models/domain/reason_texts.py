@@ -166,6 +166,7 @@ ENGLISH = {
     "auto_resolve_off": "The auto-resolve timeout of the service is off.",
     "not_due_by_service": "It is not due yet by the settings of the service as they are now.",
     "triggered_again": "The incident is triggered again.",
+    "auto_resolved": "The timer resolved the incident.",
     "not_resolved_in_time": "Not resolved within {within:duration} after the acknowledgement.",
     "open_too_long": "Open for {within:duration}.",
     "snooze_over": "The snooze is over.",

@@ -49,6 +49,15 @@ def find_receipt(trace_id: str) -> Receipt | None:
     return found
 
 
+def list_events(receipt: Receipt, services: peewee.ModelSelect | None = None) -> list[Event]:
+    """Return the alerts of a receipt in order, each with its incident, integration and service.
+
+    `services` is a query of service rows; alerts that a router sent to other services are left out. None:
+    all alerts.
+    """
+    return list(_select_events(receipt, services))
+
+
 def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = None) -> Event | None:
     """Return the first alert of a receipt, which the alert status operation reports; None: there is none."""
     found: Event | None = _select_events(receipt, services).first()
@@ -56,7 +65,6 @@ def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = Non
 
 
 def _select_events(receipt: Receipt, services: peewee.ModelSelect | None) -> "peewee.ModelSelect[Event]":
-    """Return a query for the alerts in order, each with its incident, integration and service."""
     query = (
         Event.select(Event, Incident, Integration, Service)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
@@ -97,7 +105,7 @@ def build_trace(receipt: Receipt, services: peewee.ModelSelect | None = None) ->
     `services` is a query of service rows; alerts that a router sent to other services are left out. None:
     all alerts.
     """
-    events = list(_select_events(receipt, services))
+    events = list_events(receipt, services)
     incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
     return {
         "trace_id": receipt.trace_id,
@@ -167,18 +175,18 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
 
 def show_rule(record: Mapping[str, object]) -> dict[str, object]:
     """Return the record of a rule in Event.rules with its notes as texts."""
-    shown = _show_note(record)
-    actions = shown.get("actions")
-    return (
-        {**shown, "actions": [_show_note(each) for each in actions]} if isinstance(actions, list) else shown
-    )
+    shown, actions = _show_note(record), record.get("actions")
+    if isinstance(actions, list):
+        return {**shown, "actions": [_show_note(action) for action in actions]}
+    return shown
 
 
 def _show_note(record: Mapping[str, object]) -> dict[str, object]:
+    """Return a record with its note as text. In a simulation, the note is not stored: it is a reason."""
     note = record.get("note")
-    if isinstance(note, Reason):
-        return {**record, "note": str(note)}
-    return {**record, "note": str(from_json(note))} if isinstance(note, str | dict) else {**record}
+    if isinstance(note, str | Mapping):
+        note = from_json(note)
+    return {**record} if note is None else {**record, "note": str(note)}
 
 
 def _to_text(reason: Reason | None) -> str | None:

@@ -163,7 +163,7 @@ def auto_resolve(context: IncidentContext, key: str) -> TimerDecision:
     if context.now < _get_auto_resolve_at(incident, service):
         return TimerDecision(make_reason("not_due_by_service"), save=incident)
     why = make_reason("open_too_long", within=service.auto_resolve_s)
-    return TimerDecision(make_reason("is_resolved"), status=IncidentStatus.RESOLVED, reason=why)
+    return TimerDecision(make_reason("auto_resolved"), status=IncidentStatus.RESOLVED, reason=why)
 
 
 # --- the end of a snooze -------------------------------------------------------------------------------

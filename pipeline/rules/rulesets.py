@@ -5,7 +5,7 @@ Rules act in order, each on the alert as the earlier rules left it (contract sec
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -173,19 +173,28 @@ def _apply_actions(
 def _build_action_record(name: str, change: actions.Change) -> Record:
     values = {"from": change.before, "to": change.after}
     texts = {key: shorten(text) for key, text in values.items() if text is not None}
-    note = {} if change.note is None else {"note": change.note}
-    return {"action": name, **texts, **note}
+    return {"action": name, **texts, **_build_note(change.note)}
+
+
+def _build_note(note: Reason | None) -> dict[str, Reason]:
+    """Return the part of a record that has the note, its texts truncated; nothing without a note."""
+    if note is None:
+        return {}
+    parameters = {
+        name: shorten(value) if isinstance(value, str) else value for name, value in note.parameters.items()
+    }
+    return {"note": replace(note, parameters=parameters)}
 
 
 def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, object]:
     """Return the record of an evaluated rule (its unique_id) for the alert trace."""
-    record: dict[str, object] = {
+    return {
         "rule": rule,
         "description": shorten(description),
         "matches": verdict.matches,
         "read": {name: format_value(name, value) for name, value in verdict.read.items()},
+        **_build_note(verdict.note),
     }
-    return record if verdict.note is None else {**record, "note": verdict.note}
 
 
 def limit_records(records: Sequence[Record]) -> tuple[Record, ...]:

@@ -7,7 +7,7 @@ import msgspec
 
 from models.domain.reasons import Reason, make_reason
 from pipeline.rules.conditions import codes, engine, guards, paths, tree
-from pipeline.rules.conditions.bad import MAX_SHOWN_LENGTH, BadRule
+from pipeline.rules.conditions.bad import BadRule
 from pipeline.rules.conditions.catalogue import Logic
 from pipeline.rules.conditions.subject import SECONDS_SINCE_LAST, Picker, Subject, get_canonical_name
 
@@ -92,11 +92,11 @@ def _compile(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> Compi
 def evaluate(compiled: CompiledCondition, subject: Subject) -> Verdict:
     """Return the verdict on one alert. Raises no error for any content of a rule or an alert."""
     data, read = compiled.picker.pick(subject)
-    note = make_reason("condition_unknown", parts=compiled.notes) if compiled.notes else None
+    note = make_reason("condition_unknown", parts="; ".join(compiled.notes)) if compiled.notes else None
     try:
         return Verdict(engine.is_true(compiled.program, data), note, read)
     except engine.EvaluationError as failed:
-        return Verdict(False, make_reason("condition_failed", error=str(failed)[:MAX_SHOWN_LENGTH]), read)
+        return Verdict(False, make_reason("condition_failed", error=str(failed)), read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.domain.effects import FIRED_ONCE, Author, ReconcileTimers, SaveIncident
+from models.domain.effects import Author, ReconcileTimers, SaveIncident
 from models.domain.enums import AuthorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
+from models.domain.reasons import describe
 from pipeline import incidents
 from pipeline.incidents.decide_timer import decide_timer
 from pipeline.incidents.timers import get_expected_timers
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
 
 AUTHOR = Author(AuthorKind.USER, "Bob", user=BOB.row)
+BECAUSE = describe("because")
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 CONFIG = build_config((0, "alice"), (5, "bob"))
 SERVICE = service(auto_resolve_s=3600, acknowledgement_timeout_s=900)
@@ -68,12 +70,12 @@ def decide(kind, state, now, timer_service=SERVICE, key=""):
 
 
 def test_the_end_of_a_snooze_triggers_the_incident_and_notifies_people():
-    outcome, effects = decide(TimerKind.SNOOZE, build_snoozed(), NOON + 30 * MINUTE)
+    decision = decide(TimerKind.SNOOZE, build_snoozed(), NOON + 30 * MINUTE)
 
-    after = [effect.incident for effect in effects if isinstance(effect, SaveIncident)][-1]
-    assert outcome == "triggered again"
+    after = [effect.incident for effect in decision.effects if isinstance(effect, SaveIncident)][-1]
+    assert decision.outcome.code == "triggered_again"
     assert (after.status, after.snoozed_till, after.escalation_run) == (T, None, 2)
-    assert [notification.user for notification in list_notifications(effects)] == [ALICE.row]
+    assert [notification.user for notification in list_notifications(decision.effects)] == [ALICE.row]
 
 
 def list_notifications(effects):
@@ -81,29 +83,30 @@ def list_notifications(effects):
 
 
 @pytest.mark.parametrize(
-    ("kind", "state", "outcome"),
+    ("kind", "state", "code"),
     [
-        (TimerKind.SNOOZE, incident(status=A), "the incident is not snoozed"),
-        (TimerKind.SNOOZE, build_snoozed(), "snoozed until later"),
-        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(), "the incident is snoozed"),
-        (TimerKind.AUTO_RESOLVE, incident(parent=9), "the incident is merged into another"),
-        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(parent=9), "the incident is merged into another"),
+        (TimerKind.SNOOZE, incident(status=A), "is_not_snoozed"),
+        (TimerKind.SNOOZE, build_snoozed(), "snoozed_longer"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(), "is_snoozed"),
+        (TimerKind.AUTO_RESOLVE, incident(parent=9), "is_merged"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(parent=9), "is_merged"),
     ],
 )
-def test_a_timer_that_no_longer_applies_does_nothing_and_says_why(kind, state, outcome):
-    outcome_text, effects = decide(kind, state, NOON + 20 * MINUTE)
+def test_a_timer_that_no_longer_applies_does_nothing_and_says_why(kind, state, code):
+    decision = decide(kind, state, NOON + 20 * MINUTE)
 
-    assert outcome_text == outcome
-    assert list_notifications(effects) == []
-    assert {e.incident.status for e in effects if isinstance(e, SaveIncident)} <= {state.status}
+    assert decision.outcome.code == code
+    assert list_notifications(decision.effects) == []
+    assert {e.incident.status for e in decision.effects if isinstance(e, SaveIncident)} <= {state.status}
 
 
 def test_auto_resolve_also_resolves_the_children():
     child = incident(unique_id="child", row=2, parent=1, status=A)
     context = IncidentContext(incident(number=1), SERVICE, CONFIG, AUTHOR, NOON + 60 * MINUTE, (child,))
-    _, effects = decide_timer(context, TimerKind.AUTO_RESOLVE, "")
+    decision = decide_timer(context, TimerKind.AUTO_RESOLVE, "")
 
-    saved = {e.incident.unique_id: e.incident.status for e in effects if isinstance(e, SaveIncident)}
+    saved = {e.incident.unique_id: e.incident.status for e in decision.effects if isinstance(e, SaveIncident)}
+    assert decision.outcome.code == "auto_resolved"
     assert saved == {"incident-1": R, "child": R}
 
 
@@ -129,18 +132,18 @@ def fire(pending, state, now):
     effects, done = (), set()
     for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
-            outcome, more = decide_timer(at(incidents.get_saved(state, effects), now), timer.kind, timer.key)
-            effects += more
-            done |= {timer.key} if outcome.startswith(FIRED_ONCE) else set()
+            decision = decide_timer(at(incidents.get_saved(state, effects), now), timer.kind, timer.key)
+            effects += decision.effects
+            done |= {timer.key} if decision.fired else set()
     return effects, done
 
 
 def change_sla_to(row):
-    return lambda state, now: incidents.change_sla(at(state, now), row, "because")
+    return lambda state, now: incidents.change_sla(at(state, now), row, BECAUSE)
 
 
 def move_to(to):
-    return lambda state, now: incidents.change_status(at(state, now), to, "because")
+    return lambda state, now: incidents.change_status(at(state, now), to, BECAUSE)
 
 
 ACTIONS = {

@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType, RuleType, Urgency
+from models.domain.reasons import from_json, make_reason
+from models.reports.alert_trace import show_rule
+from models.store.base import JsonField
 from pipeline.rules import rulesets
 from pipeline.rules.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
 from tests.support.conditions.strategies import LOGIC
@@ -112,7 +115,7 @@ def test_a_rule_that_cannot_be_read_never_matches_and_its_record_says_so(bad):
 
     assert (ruled.alert.suppressed, ruled.alert.message) == (False, "two")
     assert [record["rule"] for record in ruled.records] == ["first", "bad", "last"]
-    assert ruled.records[1]["note"].startswith("the rule cannot be read: ")
+    assert ruled.records[1]["note"].code == "rule_unreadable"
 
 
 def build_condition(kind, pattern, field="", position=1):
@@ -177,7 +180,7 @@ def test_each_action_is_recorded_with_its_change_or_the_reason_for_none():
     assert record["description"] == "Errors"
     assert record["actions"] == [
         {"action": "change_alert_type", "from": "critical", "to": "error"},
-        {"action": "assign_schedule", "note": "without effect: there is no such schedule"},
+        {"action": "assign_schedule", "note": make_reason("no_such_thing", noun="schedule")},
         {"action": "change_message", "from": "Disk full", "to": "m" * MAX_SHOWN_LENGTH + "..."},
     ]
 
@@ -248,7 +251,45 @@ def test_rules_give_the_same_result_with_and_without_the_index(rules, one):
 def test_records_of_rules_can_be_stored_as_json(rules, one):
     records = [dict(record) for record in apply_rules(*rules, to=one).records]
 
-    assert json.loads(json.dumps(records)) == records
+    assert [restore(record) for record in store(records)] == records
+
+
+def store(records):
+    """Return records as they are read after they were stored."""
+    field = JsonField()
+    return field.python_value(field.db_value(records))
+
+
+def restore(record):
+    """Return a stored record with its notes as reasons."""
+    notes = {"note": from_json(record["note"])} if "note" in record else {}
+    actions = {"actions": [restore(each) for each in record["actions"]]} if "actions" in record else {}
+    return {**record, **notes, **actions}
+
+
+def test_a_record_is_shown_with_texts_before_and_after_it_is_stored():
+    unknown = rule_facts(action(A.ASSIGN_SCHEDULE, "x"), name="unknown")
+    records = apply_rules(INVALID_RULES[0], unknown).records
+    shown = [show_rule(record) for record in records]
+
+    assert [show_rule(record) for record in store(records)] == shown
+    assert shown[0]["note"].startswith("The rule cannot be read: rule_json: ")
+    assert shown[1]["actions"][0]["note"] == "No effect: the schedule does not exist."
+
+
+def test_a_note_on_many_unknown_parts_is_truncated():
+    parts = [
+        {"type": "rule", "properties": {"field": f"field{number}", "operator": "equal", "value": ["x"]}}
+        for number in range(100)
+    ]
+
+    (record,) = apply_rules(rule_facts(when={"type": "group", "children1": parts})).records
+
+    assert record["note"].code == "condition_unknown"
+    assert (
+        record["note"].parameters["parts"].startswith("the field 'field0' is not known; the field 'field1'")
+    )
+    assert len(record["note"].parameters["parts"]) == MAX_SHOWN_LENGTH + len("...")
 
 
 def test_rules_do_not_change_the_origin_and_time_of_an_alert():
