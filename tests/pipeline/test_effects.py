@@ -19,6 +19,8 @@ from models.domain.effects import (
     SaveIncident,
 )
 from models.domain.enums import AuthorKind
+from models.domain.facts import TimerDecision
+from models.domain.reasons import describe
 from models.write import apply
 from models.write.notifications import NewNotification
 from pipeline import lane_state
@@ -71,7 +73,7 @@ def simulate_timer(*effects):
     """Simulate an alert and a timer that decides on these effects."""
     state = LaneState(lane(build_config((0, "alice"), (5, "bob"))))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "decide_timer", lambda *_: ("plays a sound", effects))
+        patch.setattr(engine, "decide_timer", lambda *_: TimerDecision(describe("plays a sound"), effects))
         return simulate(state, [alert()], NOON, 10 * MINUTE)
 
 
@@ -113,7 +115,9 @@ def test_only_the_writers_of_the_given_effects_run_in_the_order_of_the_table(mon
     ran = []
     for kind in apply.WRITERS:
         monkeypatch.setitem(apply.WRITERS, kind, lambda *_, kind=kind: ran.append(kind))
-    log = RecordLog("incident-1", NOON, "opened", "critical alert", Author(AuthorKind.TIMER, "timer"))
+    log = RecordLog(
+        "incident-1", NOON, "opened", describe("critical alert"), Author(AuthorKind.TIMER, "timer")
+    )
 
     apply.apply(ChangeSet([ExpectPing(7, NOON), log, SaveIncident(incident()), log]))
 

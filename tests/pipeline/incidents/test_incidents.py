@@ -18,10 +18,12 @@ from models.domain.effects import (
 )
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext
+from models.domain.reasons import describe, make_reason
 from pipeline import incidents
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, service
 
 AUTHOR = Author(AuthorKind.USER, "Bob", user=BOB.row)
+BECAUSE = describe("because")
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 CONFIG = build_config((0, "alice"), (5, "bob"))
 
@@ -42,7 +44,7 @@ def at(state, now=NOON):
 
 
 def move(status, to):
-    return incidents.change_status(at(build_incident_in(status), NOON + 2 * MINUTE), to, "because")
+    return incidents.change_status(at(build_incident_in(status), NOON + 2 * MINUTE), to, BECAUSE)
 
 
 def get_last_incident(effects):
@@ -116,7 +118,7 @@ def test_an_incident_reopened_as_acknowledged_gets_its_full_timeouts():
     service_with_timeouts = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     closed = incident(status=R, acknowledged_date=NOON + MINUTE, resolved_date=NOON + 2 * MINUTE)
     effects = incidents.change_status(
-        IncidentContext(closed, service_with_timeouts, CONFIG, AUTHOR, later), A, "because"
+        IncidentContext(closed, service_with_timeouts, CONFIG, AUTHOR, later), A, BECAUSE
     )
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
@@ -264,13 +266,13 @@ def test_a_snooze_cancels_notifications_and_is_logged():
     )
     assert CancelNotifications in kinds(effects)
     assert [effect.reason for effect in effects if isinstance(effect, RecordLog)] == [
-        "until 2026-03-04 13:00:00 UTC by Bob"
+        make_reason("snoozed", until=SNOOZED_UNTIL.isoformat(), by="Bob")
     ]
 
 
 ENDS = {
-    "triggered": lambda state: incidents.change_status(at(state), T, "because"),
-    "resolved": lambda state: incidents.change_status(at(state), R, "because"),
+    "triggered": lambda state: incidents.change_status(at(state), T, BECAUSE),
+    "resolved": lambda state: incidents.change_status(at(state), R, BECAUSE),
     "assigned": lambda state: incidents.assign(at(state), ALICE),
     "assigned to nobody": lambda state: incidents.assign(at(state), None),
     "rerouted": lambda state: incidents.change_policy(at(state), None),
@@ -314,10 +316,10 @@ def test_unsnooze_without_a_snooze_has_no_effects():
 
 
 def test_the_log_of_an_assignment_has_its_reason():
-    effects = incidents.assign(at(build_incident_in(T)), BOB, "knows databases")
+    effects = incidents.assign(at(build_incident_in(T)), BOB, describe("knows databases"))
 
     reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
-    assert reasons == ["assigned to Bob by Bob: knows databases"]
+    assert reasons == [make_reason("assigned", person="Bob", by="Bob").add(describe("knows databases"))]
 
 
 PARENT = incident(unique_id="parent", row=9, number=9)
@@ -384,7 +386,7 @@ def test_children_of_a_merged_incident_get_its_parent():
 def test_open_children_are_resolved_with_their_parent():
     children = [build_child(1, status=A, parent=9), build_child(2, status=R, parent=9)]
     effects = incidents.change_status(
-        IncidentContext(PARENT, service(), CONFIG, AUTHOR, NOON, tuple(children)), R, "because"
+        IncidentContext(PARENT, service(), CONFIG, AUTHOR, NOON, tuple(children)), R, BECAUSE
     )
 
     assert {name: state.status for name, state in get_saved_incidents(effects).items()} == {
@@ -393,7 +395,9 @@ def test_open_children_are_resolved_with_their_parent():
     }
     assert get_saved_incidents(effects)["child-1"].parent == 9
     assert {e.incident for e in effects if isinstance(e, ReleaseEntities)} == {"parent", "child-1"}
-    assert "merged into #9, which is resolved" in [e.reason for e in effects if isinstance(e, RecordLog)]
+    assert make_reason("parent_resolved", parent="#9") in [
+        e.reason for e in effects if isinstance(e, RecordLog)
+    ]
 
 
 @pytest.mark.parametrize("to", [T, A])
@@ -402,7 +406,7 @@ def test_children_keep_their_status_if_their_parent_is_acknowledged_or_triggered
     effects = incidents.change_status(
         IncidentContext(parent, service(), CONFIG, AUTHOR, NOON, (build_child(status=A, parent=9),)),
         to,
-        "because",
+        BECAUSE,
     )
 
     assert set(get_saved_incidents(effects)) == {"parent"}
@@ -411,7 +415,7 @@ def test_children_keep_their_status_if_their_parent_is_acknowledged_or_triggered
 @pytest.mark.parametrize(("status", "to"), [(A, T), (R, T), (R, A)])
 def test_a_child_that_is_triggered_or_reopened_is_unmerged(status, to):
     before = build_incident_in(status).with_changes(parent=9)
-    effects = incidents.change_status(at(before), to, "because")
+    effects = incidents.change_status(at(before), to, BECAUSE)
 
     assert get_last_incident(effects).parent is None
     assert "unmerged" in list_logged(effects)
@@ -421,7 +425,7 @@ def test_a_child_that_is_resolved_keeps_its_parent():
     effects = incidents.change_status(
         at(build_incident_in(A).with_changes(parent=9)),
         R,
-        "because",
+        BECAUSE,
     )
 
     assert get_last_incident(effects).parent == 9
@@ -492,7 +496,7 @@ STILL_NOTIFIED_BY_FORWARDING = build_assigned_to_bob((0, "bob"), bob=FORWARDED)
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}),
         (incidents.merge(PARENT, [build_incident_in(T)], [], AUTHOR, NOON), {*ESCALATION_NOTIFICATION,
         RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
-        (incidents.change_sla(at(build_incident_in(T)), 2, "because"),
+        (incidents.change_sla(at(build_incident_in(T)), 2, BECAUSE),
         {SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
         (incidents.change_urgency(at(build_incident_in(T)), Urgency.LOW, []),
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}), (move(A, T), set()),

@@ -7,6 +7,7 @@ import pytest
 
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import PolicyFacts, Reference, References
+from models.domain.reasons import make_reason
 from pipeline.alert import get_urgency
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS
@@ -166,43 +167,55 @@ MISSING = [
 def test_an_action_with_an_unknown_reference_changes_nothing_and_says_so(kind, missing_kind, value):
     change = run_action(kind, value)
 
-    assert (change.alert, change.note) == (DISK, f"without effect: there is no such {missing_kind}")
+    assert (change.alert, change.note) == (DISK, make_reason("no_such_thing", noun=missing_kind))
 
 
 def test_every_type_of_action_is_tested_here():
     assert {kind for kind, *_ in (*EFFECTS, *MISSING)} == set(ACTIONS)
 
 
-NOBODY_ON_CALL = "without effect: nobody is on call by Nights"
+NOBODY_ON_CALL = make_reason("nobody_on_call", schedule="Nights")
+DELAY_INVALID = make_reason("delay_invalid")
+LEVELS = "info, warning, error, critical, acknowledged, resolved"
+
+
+def build_invalid(detail):
+    return make_reason("value_invalid", detail=detail)
+
+
+def build_empty(field):
+    return make_reason("template_empty", field=field)
+
+
 INVALID = [
     (
         A.CHANGE_ALERT_TYPE,
         "loud",
-        "'loud' is not one of info, warning, error, critical, acknowledged, resolved",
+        build_invalid(f"'loud' is not one of {LEVELS}"),
     ),
-    (A.CHANGE_ALERT_TYPE, "6", "'6' is not one of info, warning, error, critical, acknowledged, resolved"),
-    (A.CHANGE_URGENCY, "2", "'2' is not one of low, high"),
+    (A.CHANGE_ALERT_TYPE, "6", build_invalid(f"'6' is not one of {LEVELS}")),
+    (A.CHANGE_URGENCY, "2", build_invalid("'2' is not one of low, high")),
     (
         A.CHANGE_MESSAGE,
         "{{payload.none}}",
-        "the template gives an empty message, so the message is unchanged",
+        build_empty("message"),
     ),
-    (A.CHANGE_MESSAGE, "", "the template gives an empty message, so the message is unchanged"),
+    (A.CHANGE_MESSAGE, "", build_empty("message")),
     (
         A.CHANGE_ENTITY_ID,
         "{{payload.none}}",
-        "the template gives an empty entity_id, so the entity_id is unchanged",
+        build_empty("entity_id"),
     ),
-    (A.ADD_NOTE, " {{payload.nothing}} ", "the template gives an empty note"),
-    (A.ADD_TAGS, "", "the action names no tag"),
-    (A.ADD_TAGS, "gone, {{payload.none}}", "1 of 1 tags do not exist"),
-    (A.CREATE_TASK, " {{payload.nothing}} ", "the template gives an empty task"),
+    (A.ADD_NOTE, " {{payload.nothing}} ", build_empty("note")),
+    (A.ADD_TAGS, "", make_reason("no_tag_named")),
+    (A.ADD_TAGS, "gone, {{payload.none}}", make_reason("tags_missing", missing=1, requested=1)),
+    (A.CREATE_TASK, " {{payload.nothing}} ", build_empty("task")),
     (A.ASSIGN_SCHEDULE, "schedule-1", NOBODY_ON_CALL),
     (A.ADD_RESPONDER, "schedule-1", NOBODY_ON_CALL),
-    (A.DELAY_NOTIFICATIONS, "soon", "without effect: the delay is not a number of seconds"),
-    (A.DELAY_NOTIFICATIONS, "-5", "without effect: the delay is not a number of seconds"),
-    (A.DELAY_NOTIFICATIONS, "9999999", "without effect: the delay is not a number of seconds"),
-    (A.DELAY_NOTIFICATIONS, "1.5", "without effect: the delay is not a number of seconds"),
+    (A.DELAY_NOTIFICATIONS, "soon", DELAY_INVALID),
+    (A.DELAY_NOTIFICATIONS, "-5", DELAY_INVALID),
+    (A.DELAY_NOTIFICATIONS, "9999999", DELAY_INVALID),
+    (A.DELAY_NOTIFICATIONS, "1.5", DELAY_INVALID),
 ]
 
 
@@ -242,7 +255,7 @@ def test_tags_are_found_by_id_or_by_name_in_any_case_and_added_once():
     change = run_action(A.ADD_TAGS, "TAG-1,{{payload.tags[*]}}", target_alert=DISK.with_options(tags=(31,)))
 
     assert change.alert.options.tags == (31, 32)
-    assert change.note == "1 of 4 tags do not exist"
+    assert change.note == make_reason("tags_missing", missing=1, requested=4)
 
 
 def test_texts_of_actions_are_cleaned_and_truncated_like_those_of_senders():
@@ -272,9 +285,9 @@ def test_notes_tags_and_tasks_of_an_alert_are_limited():
     )
     task = run_action(A.CREATE_TASK, "one more", target_alert=busy)
 
-    assert (note.alert, note.note) == (full, "an alert can add at most 50 notes")
-    assert (tag.alert, tag.note) == (full, "an alert can add at most 50 tags")
-    assert (task.alert, task.note) == (busy, "an alert can add at most 50 tasks")
+    assert (note.alert, note.note) == (full, make_reason("limit_reached", limit=50, things="notes"))
+    assert (tag.alert, tag.note) == (full, make_reason("limit_reached", limit=50, things="tags"))
+    assert (task.alert, task.note) == (busy, make_reason("limit_reached", limit=50, things="tasks"))
 
 
 def test_the_value_before_a_change_comes_from_the_earlier_rule():
@@ -311,7 +324,7 @@ def test_a_role_has_one_person_and_lists_have_no_duplicates():
 def test_a_role_assignment_needs_a_known_role_and_a_known_user(key, value, missing_kind):
     change = run_action(A.ASSIGN_ROLE, value, key=key)
 
-    assert (change.alert, change.note) == (DISK, f"without effect: there is no such {missing_kind}")
+    assert (change.alert, change.note) == (DISK, make_reason("no_such_thing", noun=missing_kind))
 
 
 @pytest.mark.parametrize("kind", RuleAction, ids=lambda kind: kind.name)

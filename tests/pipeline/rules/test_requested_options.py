@@ -5,6 +5,7 @@ so.
 import pytest
 
 from models.domain.facts import Reference, References
+from models.domain.reasons import make_reason
 from pipeline.rules import requested_options
 from pipeline.rules.actions import MAX_TAGS
 from tests.support.facts import alert
@@ -17,52 +18,60 @@ KNOWN = References(
 )
 
 
+def asked(*options):
+    return make_reason("options_requested", options=options)
+
+
+def ignored(*options):
+    return make_reason("options_unknown", options=options)
+
+
 def apply_options(**requested):
-    changed, expected_reason = requested_options.apply_requested(alert(requested_options=requested), KNOWN)
-    return changed.options, expected_reason
+    changed, reasons = requested_options.apply_requested(alert(requested_options=requested), KNOWN)
+    return changed.options, reasons
 
 
 @pytest.mark.parametrize(
-    ("requested", "expected", "expected_reason"),
+    ("requested", "expected", "expected_reasons"),
     [
         (
             {"escalation_policy": "policy-2"},
             {"escalation_policy": 2},
-            "its sender asked for escalation_policy; ",
+            (asked("escalation_policy"),),
         ),
-        ({"sla": "GOLD"}, {"sla": 11}, "its sender asked for sla; "),
-        ({"priority": " p1 "}, {"team_priority": 21}, "its sender asked for team_priority; "),
-        ({"tags": ["tag-2", "disk", "Disk"]}, {"tags": (32, 31)}, "its sender asked for tags; "),
-        ({"tags": "Disk"}, {"tags": (31,)}, "its sender asked for tags; "),
-        ({"sla": "gone"}, {}, "ignored as unknown: sla; "),
+        ({"sla": "GOLD"}, {"sla": 11}, (asked("sla"),)),
+        ({"priority": " p1 "}, {"team_priority": 21}, (asked("team_priority"),)),
+        ({"tags": ["tag-2", "disk", "Disk"]}, {"tags": (32, 31)}, (asked("tags"),)),
+        ({"tags": "Disk"}, {"tags": (31,)}, (asked("tags"),)),
+        ({"sla": "gone"}, {}, (ignored("sla"),)),
         (
             {"sla": ["sla-1"], "priority": 5, "tags": {"a": 1}},
             {},
-            "ignored as unknown: sla, tags, team_priority; ",
+            (ignored("sla", "tags", "team_priority"),),
         ),
         (
             {"tags": ["gone", None, 7, "Disk"]},
             {"tags": (31,)},
-            "its sender asked for tags; ignored as unknown: 3 of the tags; ",
+            (asked("tags"), ignored(make_reason("tags_unknown", count=3))),
         ),
         (
             {"sla": "Gold", "priority": "x"},
             {"sla": 11},
-            "its sender asked for sla; ignored as unknown: team_priority; ",
+            (asked("sla"), ignored("team_priority")),
         ),
-        ({"stakeholders": {"emails": ["a@example.org"]}, "stakeholder_comms": {"subject": "x"}}, {}, ""),
-        ({}, {}, ""),
+        ({"stakeholders": {"emails": ["a@example.org"]}, "stakeholder_comms": {"subject": "x"}}, {}, ()),
+        ({}, {}, ()),
     ],
     ids=str,
 )
-def test_a_requested_option_is_applied_or_ignored_and_the_reason_says_so(
-    requested, expected, expected_reason
+def test_a_requested_option_is_applied_or_ignored_and_the_reasons_say_so(
+    requested, expected, expected_reasons
 ):
-    options, reason = apply_options(**requested)
+    options, reasons = apply_options(**requested)
 
     assert {name: getattr(options, name) for name in expected} == expected
     assert options == alert().with_options(**expected).options
-    assert reason == expected_reason
+    assert reasons == expected_reasons
 
 
 def test_only_the_first_of_very_many_tags_are_looked_up():

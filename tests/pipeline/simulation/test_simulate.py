@@ -8,6 +8,7 @@ import pytest
 from models.domain.effects import EntityState, NotificationState
 from models.domain.enums import AlertType, IncidentStatus, NotificationKind, ServiceStatus
 from models.domain.facts import ForwardingFacts, WindowFacts
+from models.domain.reasons import make_reason
 from pipeline.incidents.timers import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet
@@ -44,14 +45,14 @@ def test_a_simulation_runs_the_pipeline_and_then_all_timers():
     found = run_simulation(lane(build_config((0, "alice"), (5, "bob"))))
 
     assert list_events(found) == [
-        "0 pipeline: notifies Alice now",
-        "0 opened: critical alert from Probe",
-        "0 log: step 1 of policy Default: Alice",
-        "0 notified: named by step 1 of policy Default",
-        "5 timer: 1 step taken",
-        "5 log: step 2 of policy Default: Bob",
-        "5 notified: named by step 2 of policy Default",
-        "10 notified: named by step 2 of policy Default",
+        "0 pipeline: Notified now: Alice.",
+        "0 opened: Opened by an alert of level critical from integration Probe.",
+        "0 log: Escalation step 1 of policy Default notifies Alice.",
+        "0 notified: You are named by step 1 of policy Default.",
+        "5 timer: Steps taken: 1.",
+        "5 log: Escalation step 2 of policy Default notifies Bob.",
+        "5 notified: You are named by step 2 of policy Default.",
+        "10 notified: You are named by step 2 of policy Default.",
     ]
     assert (found.continues_at, found.is_truncated) == (None, False)
     (left,) = found.incidents
@@ -81,7 +82,7 @@ def test_auto_resolve_cancels_pending_notifications():
     found = run_simulation(lane(build_config((0, "bob")), auto_resolve_s=240))
 
     assert list_notified(found) == [("Bob", 0)]
-    assert list_events(found)[-2:] == ["4 timer: resolved", "4 log: open for 240 s"]
+    assert list_events(found)[-2:] == ["4 timer: The timer resolved the incident.", "4 log: Open for 4 min."]
     assert found.incidents[0].status is IncidentStatus.RESOLVED
     assert found.continues_at is None
 
@@ -91,11 +92,15 @@ def test_an_alert_without_incident_notifies_nobody_and_the_reason_says_why():
     info = run_simulation(lane(), alert(AlertType.INFO))
     suppressed = run_simulation(lane(), rules=[rule_facts(action(RuleAction.SUPPRESS))])
 
-    assert list_events(disabled) == ["0 pipeline: the service is disabled: stored, no incident"]
-    assert list_events(info) == [
-        "0 pipeline: info opens no incident here: the integration opens them for critical"
+    assert list_events(disabled) == [
+        "0 pipeline: Service Checkout is disabled: the alert is stored and opens no incident."
     ]
-    assert list_events(suppressed) == ["0 pipeline: suppressed: stored, no incident"]
+    assert list_events(info) == [
+        "0 pipeline: The level is info. Integration Probe opens incidents for critical."
+    ]
+    assert list_events(suppressed) == [
+        "0 pipeline: The alert is suppressed: it is stored and opens no incident."
+    ]
     assert suppressed.events[0].rules[0]["matches"] is True
     assert disabled.incidents == ()
 
@@ -116,7 +121,7 @@ def test_shifts_and_forwarding_apply_at_the_time_of_each_step():
     found = run_simulation(lane(config), duration=5 * MINUTE)
 
     assert list_notified(found) == [("Charlie", 0), ("Alice", 4), ("Bob", 5)]
-    assert "; forwarded from Alice" in found.simulated_events[3].why
+    assert make_reason("forwarded_from", person="Alice") in found.simulated_events[3].why.more
 
 
 def test_a_round_robin_policy_notifies_its_next_target():
@@ -130,9 +135,8 @@ def test_managers_are_notified_if_nobody_is_on_call():
     found = run_simulation(lane(build_config((0,), managers=("alice",))))
 
     assert list_notified(found) == [("Alice", 0)]
-    assert found.simulated_events[-1].why.startswith(
-        "policy Default reaches nobody: the team's managers notified"
-    )
+    why = make_reason("policy_reaches_nobody", policy="Default").add(make_reason("managers_notified"))
+    assert found.simulated_events[-1].why == why
 
 
 def test_alerts_of_one_body_are_simulated_in_one_run():
@@ -229,7 +233,9 @@ def firing_incident():
 def test_an_alert_of_a_firing_entity_joins_its_incident_which_continues(firing_incident):
     found = simulate(firing_incident, [alert()], NOON, HOURS)
 
-    assert list_events(found)[0] == "0 pipeline: its entity has an open incident"
+    assert list_events(found)[0] == (
+        "0 pipeline: The entity has an open incident, to which the alert now belongs."
+    )
     assert list_notified(found) == [("Bob", 20), ("Bob", 25)]
     assert [left.unique_id for left in found.incidents] == ["incident-1"]
 
@@ -246,7 +252,16 @@ def test_events_before_the_alert_take_effect_but_are_not_returned(firing_inciden
 def test_pending_notifications_are_sent_too(firing_incident):
     when = NOON + 3 * MINUTE
     pending_notification = NotificationState(
-        "k", "incident-1", 1, 100, 1, 10, NotificationKind.ESCALATION, "named before", when, "b"
+        "k",
+        "incident-1",
+        1,
+        100,
+        1,
+        10,
+        NotificationKind.ESCALATION,
+        make_reason("asked_to_help", by="Bob"),
+        when,
+        "b",
     )
 
     found = simulate(firing_incident, [alert()], NOON, HOURS, pending=[pending_notification])
@@ -258,7 +273,7 @@ def test_events_of_unrelated_incidents_are_not_returned(firing_incident):
     other = simulate(firing_incident, [alert(AlertType.INFO, entity_id="db2")], NOON, HOURS)
 
     assert list_events(other) == [
-        "0 pipeline: info opens no incident here: the integration opens them for critical"
+        "0 pipeline: The level is info. Integration Probe opens incidents for critical."
     ]
     assert (other.first_notified, other.incidents, other.continues_at) == ({}, (), None)
 
@@ -316,14 +331,13 @@ def test_a_deferred_alert_notifies_people_after_maintenance():
 
     assert list_notified(found) == [("Alice", 30)]
     assert list_events(found)[:2] == [
-        "0 pipeline: under maintenance by Deploy until 2026-03-04 12:20:00 UTC",
-        "30 pipeline: notifies Alice now",
+        "0 pipeline: Maintenance window Deploy is in force until 2026-03-04 12:20:00 UTC.",
+        "30 pipeline: Notified now: Alice.",
     ]
     (event,) = found.events
     assert event.message == "Seen: Disk full"
-    assert ("maintenance_end", "no longer deferred, and still firing: released 2026-03-04 12:30:00 UTC") in (
-        event.reasons
-    )
+    released = make_reason("released", at=(NOON + 30 * MINUTE).isoformat())
+    assert ("maintenance_end", released) in event.reasons
     assert run_simulation(facts, duration=29 * MINUTE).continues_at == NOON + 30 * MINUTE
 
 

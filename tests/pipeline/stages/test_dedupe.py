@@ -8,6 +8,7 @@ import pytest
 from models.domain.effects import EntityState, SaveEntity, SaveIncident
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import WindowFacts
+from models.domain.reasons import Reason, make_reason
 from pipeline.lane_state import LaneState
 from pipeline.stages import dedupe
 from tests.support.facts import MINUTE, NOON, alert, incident, lane
@@ -15,7 +16,9 @@ from tests.support.facts import MINUTE, NOON, alert, incident, lane
 OPEN_ENTITY = EntityState(7, "db1", firing=True, incident="incident-1")
 RESOLVED = EntityState(7, "db1", resolved_source_at=NOON, resolved_at=NOON)
 DISABLED = ServiceStatus.DISABLED
-NEW = "its entity has no open incident"
+NEW = make_reason("entity_is_new")
+SUPPRESSED = make_reason("suppressed")
+NOTHING_TO_RESOLVE = make_reason("nothing_to_resolve")
 ACKNOWLEDGED = incident(status=IncidentStatus.ACKNOWLEDGED)
 
 
@@ -28,35 +31,39 @@ def decide(incoming, *, entities=(), incidents=(), firing=None, facts=None):
     ("incoming", "world", "reason"),
     [
         (alert(), {}, NEW),
-        (alert(), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, "its entity has an open incident"),
+        (alert(), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, make_reason("entity_has_incident")),
         (alert(entity_id="db2"), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, NEW),
-        (alert(AlertType.RESOLVED), {}, "nothing open to resolve"),
-        (alert(AlertType.ACKNOWLEDGED), {}, "nothing open to acknowledge"),
+        (alert(AlertType.RESOLVED), {}, NOTHING_TO_RESOLVE),
+        (alert(AlertType.ACKNOWLEDGED), {}, make_reason("nothing_to_acknowledge")),
         (
             alert(AlertType.RESOLVED),
             {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 1}},
-            "resolves the incident",
+            make_reason("resolves_incident"),
         ),
         (
             alert(AlertType.RESOLVED),
             {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 3}},
-            "its entity is resolved; other firing entities of the incident: 2",
+            make_reason("others_firing", count=2),
         ),
         (
             alert(AlertType.ACKNOWLEDGED),
             {"entities": [OPEN_ENTITY], "incidents": [incident()]},
-            "acknowledges the incident",
+            make_reason("acknowledges_incident"),
         ),
         (
             alert(AlertType.ACKNOWLEDGED),
             {"entities": [OPEN_ENTITY], "incidents": [ACKNOWLEDGED]},
-            "the incident is acknowledged already",
+            make_reason("acknowledged_already"),
         ),
-        (alert(suppressed=True), {}, "suppressed: stored, no incident"),
-        (alert(), {"facts": lane(status=DISABLED)}, "the service is disabled: stored, no incident"),
-        (alert(), {"facts": lane(under_maintenance=True)}, "the service is under maintenance"),
+        (alert(suppressed=True), {}, SUPPRESSED),
+        (alert(), {"facts": lane(status=DISABLED)}, make_reason("service_disabled", service="Checkout")),
+        (
+            alert(),
+            {"facts": lane(under_maintenance=True)},
+            make_reason("service_under_maintenance", service="Checkout"),
+        ),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: value.code if isinstance(value, Reason) else "",
 )  # fmt: skip
 def test_a_decision_has_its_reason(incoming, world, reason):
     assert decide(incoming, **world).reason == reason
@@ -73,11 +80,14 @@ DEPLOY = replace(lane(), windows=(WindowFacts("window-1", "Deploy", NOON, NOON +
     ("incoming", "reason"),
     [
         (alert(at=NOON - MINUTE), NEW),
-        (alert(at=NOON), "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"),
+        (
+            alert(at=NOON),
+            make_reason("window_until", window="Deploy", until=(NOON + 60 * MINUTE).isoformat()),
+        ),
         (alert(at=NOON + 60 * MINUTE), NEW),
         (replace(alert(at=NOON), released_at=NOON + 60 * MINUTE), NEW),
-        (alert(AlertType.RESOLVED), "nothing open to resolve"),
-        (alert(suppressed=True), "suppressed: stored, no incident"),
+        (alert(AlertType.RESOLVED), NOTHING_TO_RESOLVE),
+        (alert(suppressed=True), SUPPRESSED),
     ],
     ids=["before", "within", "after", "released", "resolved", "suppressed"],
 )

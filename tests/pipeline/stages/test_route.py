@@ -5,6 +5,7 @@ import json
 import pytest
 
 from models.domain.enums import AlertType, WorkState
+from models.domain.reasons import Reason, make_reason
 from pipeline import router
 from pipeline.router import CompiledRouter, RouterLane
 from pipeline.run_stages import AlertInProgress, run_stages
@@ -37,6 +38,10 @@ def get_reason(*rules, **more):
     return dict(event.reasons)["route"]
 
 
+def build_sent(rule, *targets):
+    return make_reason("router_rule_sent", rule=rule, router="Front door", targets=targets)
+
+
 def list_integrations(events):
     return [event.integration for event in events]
 
@@ -50,8 +55,8 @@ def test_only_the_first_matching_rule_acts():
 
     assert list_integrations(events) == [8]
     assert events[0].reasons == (
-        ("normalize", "critical, entity_id given"),
-        ("route", "rule first of router Front door: sent to Target 8"),
+        ("normalize", make_reason("entity_given", level="critical")),
+        ("route", build_sent("first", "Target 8")),
     )
     assert [record["rule"] for record in events[0].rules] == ["id of first"]
 
@@ -62,7 +67,7 @@ def test_all_actions_of_a_rule_act_and_each_target_gets_its_own_alert():
     assert (seven.integration, seven.service, seven.stage) == (7, 1, "rules")
     assert (eight.integration, eight.service, eight.state) == (8, 2, WorkState.PENDING)
     assert seven.unique_id != eight.unique_id
-    assert dict(seven.reasons)["route"].endswith(": sent to Target 7, Target 8")
+    assert dict(seven.reasons)["route"] == build_sent("rule", "Target 7", "Target 8")
 
 
 def test_two_integrations_of_one_service_get_an_alert_each():
@@ -75,26 +80,34 @@ def test_a_target_that_is_named_twice_gets_one_alert():
     assert list_integrations(routed(router_rule(*route_to("seven", "eight", "seven")))) == [7, 8]
 
 
+NO_RULE = make_reason("no_router_rule", router="Front door")
+
+
+def build_lost(code):
+    """Return why the alert that matches rule x reaches nobody."""
+    return Reason(code, {"rule": "x", "router": "Front door"})
+
+
 @pytest.mark.parametrize(
     ("rules", "expected_reason"),
     [
-        ((), "no rule of router Front door matches: it reaches nobody"),
+        ((), NO_RULE),
         (
             (router_rule(*route_to("seven"), when=equals("message", "x")),),
-            "no rule of router Front door matches: it reaches nobody",
+            NO_RULE,
         ),
-        ((router_rule(SUPPRESS, name="x"),), "rule x of router Front door: suppressed"),
-        ((router_rule(name="x"),), "rule x of router Front door: it has no actions, it reaches nobody"),
+        ((router_rule(SUPPRESS, name="x"),), build_lost("router_rule_suppressed")),
+        ((router_rule(name="x"),), build_lost("router_rule_empty")),
         (
             (router_rule(*route_to("closed"), name="x"),),
-            "rule x of router Front door: Closed takes no alerts; it reaches nobody",
+            build_lost("router_rule_without_target").add(make_reason("target_closed", target="Closed")),
         ),
         (
             (router_rule(*route_to("gone", "lost"), name="x"),),
-            "rule x of router Front door: 2 of its integrations are deleted; it reaches nobody",
+            build_lost("router_rule_without_target").add(make_reason("targets_deleted", count=2)),
         ),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: value.code if isinstance(value, Reason) else "",
 )
 def test_an_unrouted_alert_is_stored_as_suppressed_and_the_reason_says_why(rules, expected_reason):
     (event,) = routed(*rules, closed=target(11, name="Closed", accepts_alerts=False))
@@ -111,8 +124,9 @@ def test_other_targets_get_their_alert_if_one_is_closed_or_deleted():
     )
 
     assert list_integrations(events) == [7]
-    expected_reason = "sent to Target 7; Closed takes no alerts; 1 of its integrations are deleted"
-    assert dict(events[0].reasons)["route"].endswith(f": {expected_reason}")
+    assert dict(events[0].reasons)["route"] == build_sent("rule", "Target 7").add(
+        make_reason("target_closed", target="Closed"), make_reason("targets_deleted", count=1)
+    )
 
 
 def test_an_alert_that_one_action_routes_and_another_drops_is_routed():
@@ -129,7 +143,7 @@ def test_a_rule_that_cannot_be_read_never_matches_and_its_record_says_so(bad):
     assert event.integration == 7
     for expected_reason in (event.rules[0], lost.rules[0]):
         assert (expected_reason["rule"], expected_reason["matches"]) == ("id of bad", False)
-        assert expected_reason["note"].startswith("the rule cannot be read: ")
+        assert expected_reason["note"].code == "rule_unreadable"
     assert [record["rule"] for record in event.rules] == ["id of bad", "id of good"]
 
 
@@ -227,9 +241,9 @@ def test_a_body_that_is_not_an_object_is_refused(body):
 
 
 def test_a_router_knows_no_past_incidents():
-    assert "sent to" in get_reason(
-        router_rule(*route_to("seven"), when={">": [var("seconds_since_last"), 10**9]})
-    )
+    reason = get_reason(router_rule(*route_to("seven"), when={">": [var("seconds_since_last"), 10**9]}))
+
+    assert reason.code == "router_rule_sent"
 
 
 @pytest.mark.parametrize("source", ["prometheus", "generic"])

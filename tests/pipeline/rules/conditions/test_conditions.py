@@ -154,7 +154,8 @@ def test_an_unknown_element_of_a_tree_never_makes_it_match(node, note):
     for tree in (node, group(node), group(node, negated=True), group(group(node), negated=True)):
         verdict = evaluate(compile_rule(json.dumps(group(tree))), subject())
         assert not verdict.matches
-        assert note in verdict.note
+        assert verdict.note.code == "condition_unknown"
+        assert note in verdict.note.parameters["parts"]
 
     assert matches(group(node, rule("alert.message", "like", "disk"), conjunction="OR"))
 
@@ -238,7 +239,8 @@ def test_values_of_incomparable_types_do_not_match_and_the_note_says_so(logic):
     verdict = evaluate(compile_rule(logic), subject())
 
     assert not verdict.matches
-    assert "types that cannot be compared" in verdict.note
+    assert verdict.note.code == "condition_failed"
+    assert "types that cannot be compared" in verdict.note.parameters["error"]
 
 
 def test_values_of_different_types_are_unequal_and_other_branches_still_match():
@@ -264,7 +266,8 @@ def test_a_condition_that_takes_too_much_work_is_stopped(logic):
     verdict = evaluate(compile_rule(rule_json), subject(payload=payload, summary="ab " * 5_000))
 
     assert not verdict.matches
-    assert "too much" in verdict.note
+    assert verdict.note.code == "condition_failed"
+    assert "too much" in verdict.note.parameters["error"]
 
 
 def test_constants_that_take_too_much_work_are_stopped_at_compilation_or_evaluation():
