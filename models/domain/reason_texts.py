@@ -52,7 +52,7 @@ ENGLISH = {
     "acknowledges_incident": "The alert acknowledges the incident.",
     "acknowledged_already": "The incident is acknowledged already.",
     "joins_incident": "The alert joins the incident into which service {service} collects alerts.",
-    "level_opens_nothing": "The level is {level}. Integration {integration} opens incidents for {levels}.",
+    "level_opens_nothing": "The level is {level}. Integration {integration} opens incidents only for {levels}.",
     "opens_never": "Integration {integration} opens no incidents.",
     "opens_incident": "The alert opens an incident.",
     "notifies": "Notified now: {people}.",
