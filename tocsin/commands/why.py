@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from models.domain.enums import WorkState
 from models.reports import alert_trace
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import to_json, to_printable
@@ -26,7 +27,7 @@ def why(trace_id: str, as_json: bool) -> None:
     with open_read_only():
         receipt = alert_trace.find_receipt(trace_id.strip().lower())
         trace = alert_trace.build_trace(receipt) if receipt else None
-    if trace is None:
+    if receipt is None or trace is None:
         click.echo(
             to_printable(f"no alert with the trace_id {trace_id} (Tocsin keeps alerts for 30 days)"), err=True
         )
@@ -34,12 +35,12 @@ def why(trace_id: str, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(trace))
         return
-    for text in format_lines(trace):
+    for text in format_lines(trace, WorkState(receipt.state)):
         click.echo(to_printable(text))
 
 
-def format_lines(trace: JsonDict) -> Iterator[str]:
-    """Yield an alert trace as lines of text, with times in UTC."""
+def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:
+    """Yield an alert trace as lines of text, with times in UTC. `state` is the state of the body."""
     router = trace["router"]
     owner = f"router {router['name']}" if router else _get_name(trace["integration"])
     where = "" if router else f" for service {_get_name(trace['service'])}"
@@ -50,7 +51,8 @@ def format_lines(trace: JsonDict) -> Iterator[str]:
     if trace["replayed_at"]:
         yield f"replayed {_format_time(trace['replayed_at'])} UTC"
     if trace["error"]:
-        yield (trace["error"] if trace["status"] != "failed" else f"dead letter: {trace['error']}")
+        # Only dropped bodies are DONE with an error, which says so itself.
+        yield trace["error"] if state is WorkState.DONE else f"dead letter: {trace['error']}"
     for alert in trace["alerts"]:
         yield ""
         yield from _format_alert(alert)

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from models.domain.enums import WorkState
 from models.reports import alert_trace, dead_letters
 from models.store.ids import new_uuid
 from models.tables.accounts import User, bump_version
@@ -25,13 +26,18 @@ def receipt(world, now):
     return receipt
 
 
+def list_lines(trace_id):
+    receipt = alert_trace.find_receipt(trace_id)
+    return list(format_lines(alert_trace.build_trace(receipt), WorkState(receipt.state)))
+
+
 def test_it_shows_every_stage_the_incident_and_the_people(receipt):
-    text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
+    text = "\n".join(list_lines(receipt.trace_id))
 
     assert "alert critical: Disk full  [db1]" in text
-    assert "dedupe     its entity has no open incident" in text
+    assert "dedupe     The entity has no open incident." in text
     assert "opened incident #1" in text
-    assert "Alice by Primary Email: named by step 1" in text
+    assert "Alice by Primary Email: You are named by step 1" in text
 
 
 def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actions(world, now):
@@ -53,13 +59,13 @@ def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actio
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     process_lane.run(world.service.id)
 
-    text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
+    text = "\n".join(list_lines(receipt.trace_id))
 
-    assert "  rules      1 of 2 alert rules matched\n" in text
+    assert "  rules      1 of 2 alert rules matched.\n" in text
     assert "  rule       Disk rule: matches\n" in text
     assert "    it read message = 'Disk full'\n" in text
     assert "    change urgency: from 'high' to 'low'\n" in text
-    assert "    assign sla: without effect: there is no such SLA\n" in text
+    assert "    assign sla: No effect: the SLA does not exist.\n" in text
     assert "  rule       Fire rule: does not match\n" in text
     assert "low urgency" in text
 
@@ -67,10 +73,10 @@ def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actio
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        pytest.param(None, "dead letter: ZeroDivisionError at normalize", id="dead letter"),
+        pytest.param(None, "dead letter: ZeroDivisionError in stage normalize.", id="dead letter"),
         pytest.param(change_dead_letters.replay, "replayed ", id="replayed"),
         pytest.param(
-            change_dead_letters.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"
+            change_dead_letters.drop, "Dropped by Bob. ZeroDivisionError in stage normalize.", id="dropped"
         ),
     ],
 )
@@ -78,7 +84,7 @@ def test_it_shows_whether_a_dead_letter_was_replayed_or_dropped(world, now, chan
     receipt = add_dead_letter_body(world, now)
     if change:
         change(dead_letters.list_keys(), "Bob")
-    lines_shown = list(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
+    lines_shown = list_lines(receipt.trace_id)
 
     assert lines_shown[1].startswith(line)
 
