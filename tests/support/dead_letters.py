@@ -6,11 +6,12 @@ from typing import Any
 
 from models.domain.enums import WorkState
 from models.domain.identity import make_event_id
+from models.domain.reasons import make_reason
 from models.tables.events import Event, Receipt
 from tests.support.alerts import accept
 from tests.support.world import World
 
-ERROR = "ZeroDivisionError at normalize"
+ERROR = make_reason("alert_failed", error="ZeroDivisionError", stage="normalize")
 
 
 def add_dead_letter_body(world: World, now: datetime, *, message: str = "poison", **more: Any) -> Receipt:
@@ -46,6 +47,8 @@ def add_dead_letter_alert(
         creation_date=receipt.received_at,
         stage=stage,
         state=WorkState.DEAD_LETTER,
-        reasons=[["normalize", "critical, entity_id given"]] if stage != "normalize" else [],
-        error=ERROR.replace("normalize", stage),
+        reasons=[]
+        if stage == "normalize"
+        else [["normalize", make_reason("entity_given", level="critical")]],
+        error=make_reason("alert_failed", error="ZeroDivisionError", stage=stage),
     )

@@ -9,6 +9,7 @@ from models.domain.applications import GENERIC, HEARTBEAT
 from models.domain.enums import WorkState
 from models.tables.events import Receipt
 from tests.support import stores
+from tests.support.dead_letters import ERROR
 from tests.support.world import World
 
 
@@ -226,6 +227,6 @@ def create_samples(ask: Any, world: World) -> Samples:
     current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
     ids["trace_id"] = ask("POST", current, build_bodies(world, ids)["event"]).json["trace_id"]
     ids["dead_letter_id"] = ask("POST", current, build_bodies(world, ids)["event"]).json["trace_id"]
-    dead_letters = Receipt.update(state=WorkState.DEAD_LETTER, error="ZeroDivisionError at normalize")
+    dead_letters = Receipt.update(state=WorkState.DEAD_LETTER, error=ERROR)
     dead_letters.where(Receipt.trace_id == ids["dead_letter_id"]).execute()
     return Samples(ids, build_bodies(world, ids))
