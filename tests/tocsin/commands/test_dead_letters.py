@@ -7,9 +7,10 @@ from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from models.domain.enums import WorkState
+from models.domain.reasons import make_reason
 from models.reports import dead_letters
 from models.store.base import db
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
 from tests.support.processes import tocsin
@@ -79,12 +80,12 @@ def test_a_dead_letter_is_shown_with_its_stages_and_without_its_body(world, now,
 
     assert result.exit_code == 0
     assert result.output.splitlines() == [
-        "dead letter: ZeroDivisionError at rules",
+        "dead letter: ZeroDivisionError in stage rules.",
         f"alert 1 of 1, trace_id {alert.receipt.trace_id}, unique_id {alert.unique_id}",
         "accepted 2026-03-04 12:00:00 UTC (generic) for Checkout / Probe",
         f"body of {len(alert.receipt.body)} bytes with 1 alert",
         "message: poison",
-        "  normalize  critical, entity_id given",
+        "  normalize  The level is critical. The sender gave the entity_id.",
     ]
 
 
@@ -150,7 +151,7 @@ def test_drop_with_yes_does_not_ask(world, now, run):
     result = run("drop", alert.unique_id, "--yes")
 
     assert (result.exit_code, result.stdout) == (0, "1 dropped\n")
-    assert Event.get().reasons[-1] == ["drop", "dropped by the command line"]
+    assert list_reasons(Event.get())[-1] == ("drop", make_reason("dropped", by="the command line"))
 
 
 @pytest.mark.parametrize(
