@@ -7,6 +7,7 @@ import peewee
 import pytest
 
 from models.domain.enums import NotificationKind, TimerKind
+from models.domain.reasons import make_reason
 from models.load.simulation import load_contact_names, load_pending_notifications, load_users
 from models.load.timers import find_all_fired, list_pending_keys
 from models.store import base
@@ -64,15 +65,23 @@ def test_a_pending_notification_is_loaded_with_the_due_time_of_its_message(world
     assert load_users([pending.user]) == {world.bob.id: world.bob}
 
 
-def test_a_fired_one_time_timer_is_found_by_its_outcome(world, now):
+def test_a_fired_one_time_timer_is_found_by_its_column(world, now):
     accept(world, now, message="Disk full", alert_type="critical")
     process_lane.run(world.service.id)
     incident = Incident.get()
-    for key, kind, outcome in (
-        ("a", TimerKind.SLA_BREACH, "done once: notified"),
-        ("b", TimerKind.SLA_BREACH, "reconciled"),
+    for key, outcome, fired in (
+        ("a", make_reason("breach_logged"), True),
+        ("b", make_reason("sla_over"), False),
     ):
-        Timer.create(incident=incident, kind=kind, key=key, due_at=now, done_at=now, outcome=outcome)
+        Timer.create(
+            incident=incident,
+            kind=TimerKind.SLA_BREACH,
+            key=key,
+            due_at=now,
+            done_at=now,
+            outcome=outcome,
+            fired=fired,
+        )
 
     assert find_all_fired({incident.id: incident.unique_id}) == {(incident.unique_id, "a")}
 

@@ -31,7 +31,9 @@ def test_an_alert_trace_says_why_nobody_was_notified(world, now):
     trace = process_and_trace(world, receipt.trace_id)
 
     assert trace["incidents"] == []
-    assert trace["alerts"][0]["stages"][-1]["reason"].startswith("warning opens no incident here")
+    assert trace["alerts"][0]["stages"][-1]["reason"] == (
+        "The level is warning. Integration Probe opens incidents for critical."
+    )
 
 
 def test_a_pending_alert_has_the_status_queued(world, now):
@@ -66,8 +68,8 @@ def test_a_dropped_dead_letter_has_the_status_failed_and_names_the_author(world,
     trace, trace_alert = (build_trace_of(receipt) for receipt in (body, alert.receipt))
 
     assert (trace["status"], trace_alert["status"]) == ("failed", "failed")
-    assert trace["error"] == "dropped: ZeroDivisionError at normalize, by Bob"
-    assert trace_alert["alerts"][0]["stages"][-1]["reason"] == "dropped by Bob"
+    assert trace["error"] == "Dropped by Bob. ZeroDivisionError in stage normalize."
+    assert trace_alert["alerts"][0]["stages"][-1]["reason"] == "Dropped by Bob."
 
 
 def test_the_number_of_statements_does_not_grow_with_the_alerts_of_a_receipt(world, now, statements):

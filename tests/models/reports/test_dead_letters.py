@@ -7,10 +7,11 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.reports import dead_letters
 from models.store.base import connection
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
 
@@ -41,7 +42,7 @@ def test_a_dead_letter_is_loaded_with_its_error_and_owner_without_its_body(world
         None,
     )
     assert (first_alert.message, first_alert.position) == ("poison", 0)
-    assert first_alert.stages == (("normalize", "critical, entity_id given"),)
+    assert first_alert.stages == (("normalize", make_reason("entity_given", level="critical")),)
     assert first_alert.trace_id == alert.receipt.trace_id
     assert dead_letters.load_body(body.trace_id) == bytes(body.body)
 
@@ -85,10 +86,8 @@ def test_a_replayed_alert_is_pending_at_the_stage_that_failed(world, now, store)
     row = Event.get()
     assert (row.state, row.error, row.stage) == (WorkState.PENDING, None, "rules")
     assert row.creation_date >= before
-    assert row.reasons[-1] == [
-        "replay",
-        "replayed by Bob; it was a dead letter: ZeroDivisionError at rules",
-    ]
+    error = make_reason("alert_failed", error="ZeroDivisionError", stage="rules")
+    assert list_reasons(row)[-1] == ("replay", make_reason("replayed", by="Bob", error=error))
     assert changed.lanes == {(world.service.id, "rules")}
 
 
@@ -97,10 +96,13 @@ def test_a_dropped_dead_letter_is_done_and_keeps_its_error(world, now):
     changed = change_dead_letters.drop(dead_letters.list_keys(), "Bob")
 
     row = Receipt.get_by_id(body.id)
-    assert (row.state, row.error) == (WorkState.DONE, f"dropped: {ERROR}, by Bob")
+    assert (row.state, row.error) == (
+        WorkState.DONE,
+        make_reason("dead_letter_dropped", by="Bob", error=ERROR),
+    )
     row = Event.get()
     assert (row.state, row.stage, row.error) == (WorkState.DONE, "", ERROR)
-    assert row.reasons[-1] == ["drop", "dropped by Bob"]
+    assert list_reasons(row)[-1] == ("drop", make_reason("dropped", by="Bob"))
     assert changed.ids == (body.trace_id, alert.unique_id)
 
 

@@ -4,8 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from models.domain.reasons import Reason, make_reason
 from models.store import bulk
 from models.tables.events import Entity, Receipt
+
+QUOTED = '"quoted", {braced} \\ back'
 
 
 def receipt(world, number: int, **changed):
@@ -26,17 +29,29 @@ def receipt(world, number: int, **changed):
 def test_a_bulk_insert_stores_values_of_every_type_unchanged(world, now):
     records = [
         receipt(
-            world, 1, body=bytes(range(256)), received_at=now, error='"quoted", {braced} \\ back', alerts=1
+            world,
+            1,
+            source=QUOTED,
+            body=bytes(range(256)),
+            received_at=now,
+            error=Reason("text", {"text": QUOTED}, (make_reason("late", ms=12),)),
+            alerts=1,
         ),
         receipt(
-            world, 2, body=b"\\x00", received_at=now + timedelta(microseconds=1), error="", alerts=70_000
+            world,
+            2,
+            source="",
+            body=b"\\x00",
+            received_at=now + timedelta(microseconds=1),
+            error=Reason("text", {"text": ""}),
+            alerts=70_000,
         ),
         receipt(world, 3, body=b"{}", received_at=now, error=None, alerts=2_000_000_000),
     ]
 
     bulk.insert(Receipt, records)
 
-    names = ("body", "received_at", "error", "alerts", "integration_id")
+    names = ("source", "body", "received_at", "error", "alerts", "integration_id")
     written = [tuple(getattr(row, name) for name in names) for row in Receipt.select().order_by(Receipt.id)]
     assert written == [(*(record[name] for name in names[:-1]), None) for record in records]
 
