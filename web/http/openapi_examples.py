@@ -70,7 +70,7 @@ EXAMPLES: dict[str, object] = {
     "postmortem_data": "<p>The disk was full.</p>",
     "previous": None,
     "private": False,
-    "reason": "Asked for by Alice",
+    "reason": "You are named by step 1 of policy Databases.",
     "repeat_interval": 7,
     "resolve_time": 3_600,
     "rotation_end_time": LATER,
@@ -104,11 +104,15 @@ EXAMPLES: dict[str, object] = {
     "OpenedIncidentSchema.unique_id": SHORT_ID,
     "PostmortemSchema.status": "Draft",
     "ShownPostmortemSchema.status": "Draft",
+    "ReassignSchema.reason": "Bob knows the databases",
     "ResponderSchema.unique_id": SHORT_ID,
     "SlaSchema.team": 1,
+    "StageSchema.reason": "The alert opens an incident.",
     "StatusSchema.status": "completed",
     "TargetSchema.target_id": USERNAME,
     "TargetSchema.target_type": 2,
+    "TestMessageSchema.reason": "Alice asked for a test message.",
+    "TimelineEntrySchema.reason": "Acknowledged by Alice.",
 }
 
 # By the class of the field, subclasses first.
