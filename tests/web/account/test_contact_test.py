@@ -27,7 +27,7 @@ def test_a_test_message_is_sent_and_its_outcome_is_shown(ask, world):
     assert "Bob asked for a test message." in mail.get_content()
     (shown,) = ask("GET", get_path(world.bob), who="bob").json
     assert shown["message_id"] == started.json["message_id"]
-    assert (shown["state"], shown["outcome"]) == ("sent", "taken by the relay (250)")
+    assert (shown["state"], shown["outcome"]) == ("sent", "Accepted by the relay (250).")
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["sent"]
 
 

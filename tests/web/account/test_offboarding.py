@@ -3,6 +3,7 @@
 import pytest
 
 from models.domain.enums import AccountRole, IncidentStatus, NotificationStatus, TaskStatus, TeamRole
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.store.ids import new_short_id, new_uuid
 from models.tables.accounts import ConfigVersion
@@ -144,7 +145,7 @@ def test_open_incidents_of_a_removed_user_are_unassigned_with_a_reason(ask, worl
     assert IncidentTask.get_by_id(task.id).assigned_to is None
     assert [one.incident for one in IncidentAssignment.select()] == [made[IncidentStatus.RESOLVED]]
     logs = IncidentLog.select().order_by(IncidentLog.id)
-    why = "Bob was removed from the account by Alice: assigned to nobody"
+    why = make_reason("member_removed_assigned", person="Bob", by="Alice")
     assert [(log.incident_id, log.what, log.reason, log.user) for log in logs] == [
         (made[status].id, "assigned", why, world.alice) for status in (1, 2)
     ]

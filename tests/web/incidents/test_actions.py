@@ -74,7 +74,7 @@ def list_pending_notifications():
 
 def list_log(number):
     rows = IncidentLog.select().join(Incident).where(Incident.incident_number == number)
-    return [(row.what, row.reason) for row in rows.order_by(IncidentLog.id)]
+    return [(row.what, str(row.reason)) for row in rows.order_by(IncidentLog.id)]
 
 
 def get_error(answer, field):
@@ -93,7 +93,7 @@ def test_an_incident_is_assigned_to_a_person_who_is_notified(act, create_inciden
 
     assert (answer.status_code, answer.json["assigned_to_name"]) == (200, "Bob")
     assert list_pending_notifications() == [("Bob", "assignment")]
-    assert list_log(number)[-1] == ("assigned", "assigned to Bob by Alice: knows disks")
+    assert list_log(number)[-1] == ("assigned", "Assigned to Bob by Alice. knows disks")
 
 
 def test_an_incident_is_assigned_to_a_policy_that_starts_an_escalation_run(ask, act, create_incident, world):
@@ -109,7 +109,7 @@ def test_an_incident_is_assigned_to_a_policy_that_starts_an_escalation_run(ask, 
 
     assert answer.json["escalation_policy"] == snooze_end
     assert list_pending_notifications() == [("Bob", "escalation")]
-    assert ("rerouted", "escalation policy changed to Night by Alice: it is late") in list_log(number)
+    assert ("rerouted", "Escalation policy changed to Night by Alice. it is late") in list_log(number)
 
 
 def test_an_assignment_needs_either_a_known_person_or_a_known_policy(act, create_incident, world):
@@ -154,7 +154,7 @@ def test_a_snoozed_incident_is_triggered_again_at_the_end(act, shown, acknowledg
     awake = shown(number)
     assert (awake["status"], awake["snooze_time"], awake["snoozed_till"]) == (1, None, None)
     assert list_pending_notifications() == [("Alice", "escalation")]
-    assert ("triggered", "the snooze is over") in list_log(number)
+    assert ("triggered", "The snooze is over.") in list_log(number)
 
 
 def test_a_snooze_can_be_given_by_its_end_and_changed(act, acknowledged):
@@ -217,7 +217,7 @@ def test_the_acknowledgement_timeout_starts_after_the_snooze(act, shown, acknowl
 
     assert list_pending_timers(number) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
     assert (shown(number)["status"], shown(number)["snoozed_till"]) == (2, None)
-    assert list_log(number)[-1] == ("unsnoozed", "snooze ended by Alice")
+    assert list_log(number)[-1] == ("unsnoozed", "Snooze ended by Alice.")
 
 
 def test_unsnooze_without_a_snooze_changes_nothing(act, acknowledged):
@@ -264,9 +264,9 @@ def test_merged_incidents_notify_nobody_and_show_their_parent(ask, act, shown, c
         assert child["merged_with"] == child["parent_incident"] == parent["unique_id"]
         assert child["is_parent_incident"] is False
         assert list_pending_timers(number) == []
-        assert list_log(number)[-1] == ("merged", "merged into #1 by Alice")
+        assert list_log(number)[-1] == ("merged", "Merged into #1 by Alice.")
     assert parent["status"] == 1
-    assert list_log(one)[-1] == ("merged", "#2, #3 merged into it by Alice")
+    assert list_log(one)[-1] == ("merged", "#2, #3 merged into this incident by Alice.")
     assert list_pending_notifications() == [("Alice", "escalation")]
     listed = ask("POST", "/api/incidents/filter/", {"status": 0}).json["results"]
     assert [each["is_child_incident"] for each in listed] == [False, True, True]
@@ -309,7 +309,10 @@ def test_children_of_a_merged_incident_get_the_new_parent(ask, act, shown, creat
     assert [shown(number)["merged_with"] for number in (two, three, four)] == [parent] * 3
     assert [shown(number)["status"] for number in (two, three, four)] == [2, 2, 3]
     assert shown(two)["is_parent_incident"] is False
-    assert list_log(three)[-1] == ("merged", "its parent is merged into #1 by Alice")
+    assert list_log(three)[-1] == (
+        "merged",
+        "The incident into which this one was merged was itself merged into #1 by Alice.",
+    )
 
 
 def test_an_unmerged_incident_stays_acknowledged_without_a_parent(ask, act, shown, create_incident):
@@ -322,7 +325,7 @@ def test_an_unmerged_incident_stays_acknowledged_without_a_parent(ask, act, show
     assert parent["is_parent_incident"] is True
     assert (shown(two)["status"], shown(two)["merged_with"]) == (2, None)
     assert list_pending_timers(two) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
-    assert list_log(two)[-1] == ("unmerged", "unmerged from #1 by Alice")
+    assert list_log(two)[-1] == ("unmerged", "Unmerged from #1 by Alice.")
     ask("PATCH", f"/api/incidents/{one}/", {"status": 3})
     assert [shown(number)["status"] for number in (two, three)] == [2, 3]
 

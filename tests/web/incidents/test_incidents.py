@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import NotificationKind, NotificationStatus, TimerKind, Urgency
+from models.domain.reasons import make_reason
 from models.store.base import store
 from models.store.ids import new_uuid
 from models.tables.accounts import User, bump_version
@@ -94,7 +95,7 @@ def test_a_new_sla_starts_its_targets_and_no_sla_ends_them(create_incident, ask,
 
     ask(verb, path, {**incident, "sla": None} if verb == "PUT" else {"sla": ""})
     assert set(list_pending_timers(incident)) == set()
-    assert {row.outcome for row in get_sla_moments()} == {"sla changed by Alice"}
+    assert {row.outcome for row in get_sla_moments()} == {make_reason("edited", fields=("sla",), by="Alice")}
 
 
 def get_sla_moments() -> list[Timer]:
@@ -340,7 +341,7 @@ def test_lower_urgency_replaces_pending_notifications_by_the_rules_of_low_urgenc
     assert list_notified(incident) == [("Alice", 30)]
     assert [
         row.outcome for row in Notification.select().where(Notification.state == NotificationStatus.CANCELLED)
-    ] == ["urgency lowered by Alice"]
+    ] == [make_reason("urgency_lowered", by="Alice")]
 
     change(ask, urgency=0, title="The same")
     assert list_notified(incident) == [("Alice", 30)]
@@ -395,7 +396,11 @@ def test_higher_urgency_notifies_the_last_notified_people_by_its_rules(create_in
     reasons = {
         row.reason for row in Notification.select().where(Notification.state == NotificationStatus.PENDING)
     }
-    assert reasons == {"named by step 1 of policy Default Escalation Policy; urgency raised by Alice"}
+    assert reasons == {
+        make_reason(
+            "named_by_step", step=make_reason("step", number=1, policy="Default Escalation Policy")
+        ).add(make_reason("urgency_raised", by="Alice"))
+    }
 
     change(ask, assigned_to=world.bob.username)
     send_due()

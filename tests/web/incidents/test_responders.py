@@ -158,8 +158,8 @@ def test_the_timeline_has_each_change(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
-    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
-    assert reasons == ["Bob asked to help by Alice", "Bob is no longer asked to help by Bob"]
+    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert reasons == ["Bob asked to help by Alice.", "Bob is no longer asked to help, by Bob."]
 
 
 @pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])
@@ -170,8 +170,8 @@ def test_a_responder_who_has_answered_is_not_notified_again(ask, world, status, 
 
     assert answered.json == {**made, "response_status": status}
     assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
-    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
-    assert reasons[-1] == f"Bob {word} by Bob"
+    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert reasons[-1] == f"Bob {word} the request for help, recorded by Bob."
 
 
 @pytest.mark.parametrize("status", [0, 4, "x", None, [], 2**63])

@@ -74,8 +74,8 @@ def test_the_timeline_has_each_change(ask, tag):
     ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
     ask("DELETE", f"{TAGS}{tag.unique_id}/")
 
-    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
-    assert reasons == ["tag database added by Bob", "tag database removed by Alice"]
+    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
+    assert reasons == ["Tag database added by Bob.", "Tag database removed by Alice."]
 
 
 def test_a_tag_is_replaced_by_another_only_once(ask, tag, world, now):

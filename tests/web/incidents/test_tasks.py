@@ -88,11 +88,11 @@ def test_a_task_is_done_and_the_timeline_shows_it(ask, world, task, read_task_lo
     assert ask("DELETE", path).status_code == 204
     assert ask("GET", path).status_code == 404
     assert read_task_log() == [
-        ("task_added", "task Call the provider added by Alice"),
-        ("task_changed", "task Call the provider: status in progress set by Bob"),
-        ("task_changed", "task Call the provider: status done set by Bob"),
-        ("task_changed", "task Call the provider: assigned_to, due_at, role, title set by Alice"),
-        ("task_removed", "task Done removed by Alice"),
+        ("task_added", "Task Call the provider added by Alice."),
+        ("task_changed", "Task Call the provider changed by Bob: status in progress."),
+        ("task_changed", "Task Call the provider changed by Bob: status done."),
+        ("task_changed", "Task Call the provider changed by Alice: assigned_to, due_at, role, title."),
+        ("task_removed", "Task Done removed by Alice."),
     ]
 
 
@@ -158,7 +158,7 @@ def test_an_incident_has_the_tasks_of_the_template_of_its_service(
     due_after = [task["due_at"] and parse_moment(task["due_at"]) - created for task in tasks]
     assert due_after == [timedelta(minutes=15), timedelta(0), timedelta(0) if due_immediately else None]
     assert tasks[0]["role"] == IncidentRole.get_by_id(TemplateTask.get().role_id).unique_id
-    assert read_task_log() == [("tasks_added", "the tasks of template Outage")]
+    assert read_task_log() == [("tasks_added", "Tasks of template Outage added.")]
 
 
 def test_each_incident_has_its_own_tasks(ask, create_incident, template):

@@ -50,7 +50,7 @@ def test_all_entries_are_listed_in_order(ask, world, now, deliver_to, read_timel
     assert opened["alert"] == alert.unique_id
     assert (noted["reason"], noted["actor"]) == ("look at db1", None)
     assert acknowledged["actor"] == {"kind": "user", "name": "Bob", "username": world.bob.username}
-    assert sent["reason"].startswith("named by step 1")
+    assert sent["reason"] == "You are named by step 1 of policy Default Escalation Policy."
     notification = sent["notification"]
     assert (notification["person"], notification["channel"], notification["state"]) == (
         "Alice",
@@ -100,7 +100,7 @@ def test_a_cancelled_notification_shows_its_reason(world, now, read_timeline):
     cancelled = next(each for each in read_timeline() if each["kind"] == "notification")
 
     assert (cancelled["what"], cancelled["notification"]["attempts"]) == ("cancelled", [])
-    assert cancelled["notification"]["outcome"] == "resolved by alert resolved"
+    assert cancelled["notification"]["outcome"] == "Resolved by an alert (resolved)."
     assert parse_moment(cancelled["at"]) == now + timedelta(minutes=1, milliseconds=1)
 
 

@@ -309,6 +309,6 @@ def test_the_alert_trace_shows_the_stages(ask, world):
     process_lane.run(world.service.id)
     shown = ask("GET", f"/api/tocsin/alerts/{trace_id}/").json
 
-    assert shown["alerts"][0]["stages"][-1] == {"stage": "notify", "reason": "notifies Alice now"}
+    assert shown["alerts"][0]["stages"][-1] == {"stage": "notify", "reason": "Notified now: Alice."}
     assert shown["received_at"].endswith("Z")
     assert "alice@example.org" not in json.dumps(shown)

@@ -149,7 +149,7 @@ def test_the_status_of_an_alert_that_no_rule_matches(ask, send_to_router, router
         "is_incident_created": False,
     }  # fmt: skip
     (alert,) = get_trace(ask, trace).json["alerts"]
-    assert alert["stages"][-1]["reason"] == "no rule of router Front door matches: it reaches nobody"
+    assert alert["stages"][-1]["reason"] == "No rule of router Front door matches, so nobody is notified."
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from structlog.testing import capture_logs
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.reports import dead_letters
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.routers import GlobalRouter
 from models.tables.teams import Team
 from tests.support.contract.described import described
@@ -56,13 +57,13 @@ def test_a_page_lists_the_newest_dead_letter_first(ask, world, now):
         "trace_id": alert.receipt.trace_id,
         "position": 0,
         "accepted_at": "2026-03-04T12:00:00.001000Z",
-        "error": "ZeroDivisionError at rules",
+        "error": "ZeroDivisionError in stage rules.",
         "source": "generic",
         "service": {"unique_id": world.service.unique_id, "name": "Checkout"},
         "integration": {"unique_id": world.integration.unique_id, "name": "Probe"},
         "router": None,
         "message": "poison",
-        "stages": [{"stage": "normalize", "reason": "critical, entity_id given"}],
+        "stages": [{"stage": "normalize", "reason": "The level is critical. The sender gave the entity_id."}],
         "body_bytes": len(alert.receipt.body),
         "alerts": 1,
     }
@@ -139,7 +140,9 @@ def test_a_replay_records_the_member(ask, world, now, enqueued):
     alert = add_dead_letter_alert(world, now, stage="rules")
     ask("POST", f"{PATH}{alert.unique_id}/replay/", who="bob")
 
-    assert Event.get().reasons[-1][1].startswith("replayed by Bob; it was a dead letter: ")
+    error = make_reason("alert_failed", error="ZeroDivisionError", stage="rules")
+    replayed = make_reason("replayed", by="Bob", error=error)
+    assert list_reasons(Event.get())[-1] == ("replay", replayed)
     assert enqueued == [(world.service.id, "normalize")]
 
 
@@ -156,7 +159,7 @@ def test_a_dropped_dead_letter_keeps_its_reason(ask, world, now):
     assert [answer.status_code for answer in responses] == [204, 204]
     assert dead_letters.count() == 0
     trace = ask("GET", f"/api/tocsin/alerts/{body.trace_id}/").json
-    assert (trace["status"], trace["error"]) == ("failed", f"dropped: {ERROR}, by Bob")
+    assert (trace["status"], trace["error"]) == ("failed", f"Dropped by Bob. {ERROR}")
     assert [entry["event"] for entry in logged] == ["dead letter dropped", "dead letter dropped"]
 
 

@@ -64,7 +64,7 @@ def test_a_simulation_shows_who_is_notified_how_when_and_why(simulate, world):
         "after": 0.0,
         "kind": "notified",
         "what": "escalation",
-        "reason": "named by step 1 of policy Default Escalation Policy",
+        "reason": "You are named by step 1 of policy Default Escalation Policy.",
         "incident": 1,
         "person": "Alice",
         "username": world.alice.username,
@@ -156,7 +156,7 @@ def test_rules_apply_and_show_the_values_that_they_read(simulate, world):
 
     (alert,) = found["alerts"]
     assert [(each["rule"], each["matches"]) for each in alert["rules"]] == [(rule.unique_id, True)]
-    assert alert["stages"][2] == {"stage": "rules", "reason": "1 of 1 alert rules matched"}
+    assert alert["stages"][2] == {"stage": "rules", "reason": "1 of 1 alert rules matched."}
     assert [each["after"] for each in found["notified"]] == [120.0]
 
 
@@ -166,7 +166,7 @@ def test_an_alert_of_a_disabled_service_opens_no_incident(simulate, world):
     found = simulate()
 
     assert [each["reason"] for each in found["simulated_events"]] == [
-        "the service is disabled: stored, no incident"
+        "Service Checkout is disabled: the alert is stored and opens no incident."
     ]
     assert (found["notified"], found["incidents"]) == ([], [])
 
@@ -182,7 +182,7 @@ def test_an_integration_that_accepts_no_alerts_shows_the_reason(simulate, world,
     found = simulate()
 
     assert [each["reason"] for each in found["simulated_events"]] == [
-        f"not accepted: the integration is {why}"
+        f"Not accepted: integration Probe is {why}."
     ]
     assert (found["notified"], found["alerts"]) == ([], [])
 
@@ -232,7 +232,9 @@ def test_with_open_lets_the_alert_join_an_open_incident(simulate, world):
     joined = simulate(at=(at + 40 * MINUTE).isoformat(), with_open=True)
     soon = simulate(at=(at + 10 * MINUTE).isoformat(), with_open=True, **{"for": 1800})
 
-    assert joined["alerts"][0]["stages"][3]["reason"] == "its entity has an open incident"
+    assert joined["alerts"][0]["stages"][3]["reason"] == (
+        "The entity has an open incident, to which the alert now belongs."
+    )
     assert joined["incidents"][0]["incident_number"] == Incident.get().incident_number
     assert [(person, after) for person, _, after in list_notified(joined)] == [("Charlie", 60)]
     assert [(person, after) for person, _, after in list_notified(soon)] == [("Alice", 10), ("Bob", 20)]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import IncidentStatus
+from models.domain.reasons import make_reason
 from models.lifecycle import signed_links
 from models.lifecycle.signed_links import IncidentLink
 from models.tables.accounts import User
@@ -75,7 +76,7 @@ def test_a_button_acts_as_the_recipient_and_shows_the_page(ask, open_incident, w
     assert Incident.get().status == status
     log = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
     assert (log.author_kind, log.user) == ("link", world.alice)
-    assert log.reason == f"{status.name.capitalize()} by Alice with the link in a message."
+    assert log.reason == make_reason(f"{status.name.lower()}_by_link", by="Alice")
     assert [word for word in ("acknowledge", "resolve") if f'value="{word}"' in page.text] == left
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
 

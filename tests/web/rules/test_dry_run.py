@@ -210,7 +210,7 @@ def test_the_result_shows_the_change_of_each_action(dry_run, world, now):
         (None, "Charlie's"),
         ("not suppressed", "suppressed"),
     ]
-    note = "without effect: nobody is on call by Nights"
+    note = "No effect: nobody is on call by schedule Nights."
     assert [each["note"] for each in result["actions"] if each["note"]][-1] == note
     assert dry_run('{"==": [1, 2]}', payload=DISK, actions=[{"action_type": 3}])["actions"] == []
 

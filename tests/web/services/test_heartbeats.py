@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 
 from models.domain.applications import GENERIC, HEARTBEAT
+from models.domain.reasons import make_reason
 from models.load.lane import lock_service
 from models.store.base import connection, db
 from models.store.base import store as opened_store
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.services import Integration
 from tests.support.polling import wait_until
 from workers.alerts import process_lane
@@ -58,7 +59,8 @@ def test_any_body_to_any_address_of_the_key_is_a_ping(ask, made, path_of, world,
 
     receipt, event = Receipt.get(), Event.get()
     assert (receipt.source, bytes(receipt.body)) == ("heartbeat", body)
-    assert (event.entity_id, event.reasons[-1]) == ("heartbeat", ["dedupe", "nothing open to resolve"])
+    assert event.entity_id == "heartbeat"
+    assert list_reasons(event)[-1] == ("dedupe", make_reason("nothing_to_resolve"))
     assert get_row(made).expected_at == receipt.received_at + timedelta(seconds=360)
 
 
