@@ -70,7 +70,7 @@ EXAMPLES: dict[str, object] = {
     "postmortem_data": "<p>The disk was full.</p>",
     "previous": None,
     "private": False,
-    "reason": "You are named by step 1 of policy Databases.",
+    "reason": "Named by step 1 of policy Databases.",
     "repeat_interval": 7,
     "resolve_time": 3_600,
     "rotation_end_time": LATER,

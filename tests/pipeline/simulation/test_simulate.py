@@ -48,11 +48,11 @@ def test_a_simulation_runs_the_pipeline_and_then_all_timers():
         "0 pipeline: Notified now: Alice.",
         "0 opened: Opened by an alert of level critical from integration Probe.",
         "0 log: Escalation step 1 of policy Default notifies Alice.",
-        "0 notified: You are named by step 1 of policy Default.",
+        "0 notified: Named by step 1 of policy Default.",
         "5 timer: Steps taken: 1.",
         "5 log: Escalation step 2 of policy Default notifies Bob.",
-        "5 notified: You are named by step 2 of policy Default.",
-        "10 notified: You are named by step 2 of policy Default.",
+        "5 notified: Named by step 2 of policy Default.",
+        "10 notified: Named by step 2 of policy Default.",
     ]
     assert (found.continues_at, found.is_truncated) == (None, False)
     (left,) = found.incidents

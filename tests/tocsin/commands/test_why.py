@@ -37,7 +37,7 @@ def test_it_shows_every_stage_the_incident_and_the_people(receipt):
     assert "alert critical: Disk full  [db1]" in text
     assert "dedupe     The entity has no open incident." in text
     assert "opened incident #1" in text
-    assert "Alice by Primary Email: You are named by step 1" in text
+    assert "Alice by Primary Email: Named by step 1" in text
 
 
 def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actions(world, now):

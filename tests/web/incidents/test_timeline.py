@@ -50,7 +50,7 @@ def test_all_entries_are_listed_in_order(ask, world, now, deliver_to, read_timel
     assert opened["alert"] == alert.unique_id
     assert (noted["reason"], noted["actor"]) == ("look at db1", None)
     assert acknowledged["actor"] == {"kind": "user", "name": "Bob", "username": world.bob.username}
-    assert sent["reason"] == "You are named by step 1 of policy Default Escalation Policy."
+    assert sent["reason"] == "Named by step 1 of policy Default Escalation Policy."
     notification = sent["notification"]
     assert (notification["person"], notification["channel"], notification["state"]) == (
         "Alice",

@@ -64,7 +64,7 @@ def test_a_simulation_shows_who_is_notified_how_when_and_why(simulate, world):
         "after": 0.0,
         "kind": "notified",
         "what": "escalation",
-        "reason": "You are named by step 1 of policy Default Escalation Policy.",
+        "reason": "Named by step 1 of policy Default Escalation Policy.",
         "incident": 1,
         "person": "Alice",
         "username": world.alice.username,
