@@ -144,12 +144,18 @@ def test_the_window_that_lasts_longest_is_named():
 
     def get_named(moment):
         found = find_in_force([short, ONE_TIME, endless], at(moment))
-        return found and str(found)
+        return found and str(found.why)
 
     assert get_named("2026-03-04 20:00") is None
-    assert get_named("2026-03-04 21:30") == "under maintenance by Backup until 2026-03-04 23:00:00 UTC"
-    assert get_named("2026-03-04 22:10") == "under maintenance by Deploy until 2026-03-05 02:00:00 UTC"
-    assert get_named("2026-03-04 22:40") == "under maintenance by Move without an end"
+    assert (
+        get_named("2026-03-04 21:30")
+        == "Maintenance window Backup is in force until 2026-03-04 23:00:00 UTC."
+    )
+    assert (
+        get_named("2026-03-04 22:10")
+        == "Maintenance window Deploy is in force until 2026-03-05 02:00:00 UTC."
+    )
+    assert get_named("2026-03-04 22:40") == "Maintenance window Move is in force and has no end."
 
 
 @pytest.mark.parametrize(
@@ -173,7 +179,7 @@ def test_a_window_without_a_name_is_described_by_its_end():
         [build_window("2026-03-04 21:00", "2026-03-04 23:00", name="")], at("2026-03-04 22:00")
     )
 
-    assert str(found) == "under maintenance until 2026-03-04 23:00:00 UTC"
+    assert str(found.why) == "A maintenance window is in force until 2026-03-04 23:00:00 UTC."
 
 
 def test_an_unknown_zone_counts_as_utc():

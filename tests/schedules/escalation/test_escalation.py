@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 from models.domain.effects import Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, NotificationKind
 from models.domain.facts import ForwardingFacts
+from models.domain.reasons import make_reason
 from schedules.escalation import escalation
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, policy
 from tests.support.schedules.facts import layer, override, schedule
 
 AUTHOR = Author(AuthorKind.TIMER, "escalate")
+
+
+def build_step(number):
+    """Return the description of a step of the first pass."""
+    return make_reason("step", number=number, policy="Default")
 
 
 def advance(config, minutes, **changes):
@@ -52,7 +58,7 @@ def test_a_person_without_a_usable_rule_is_notified_at_once_at_their_own_address
 
     (notification,) = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
     assert (notification.user, notification.contact, notification.not_before) == (CHARLIE.row, None, NOON)
-    assert notification.reason.endswith("no usable rule for high urgency, so the user's own e-mail address")
+    assert notification.reason.more == (make_reason("no_rule_for_urgency", urgency="high"),)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,10 @@ def test_a_removed_person_counts_as_nobody():
 
     assert list_notified(effects) == [(ALICE.row, NOON)]
     reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
-    assert reasons == ["step 1 of policy Default: nobody to notify", "step 2 of policy Default: Alice"]
+    assert reasons == [
+        make_reason("step_names_nobody", step=build_step(1)),
+        make_reason("step_notifies", step=build_step(2), people=("Alice",)),
+    ]
 
 
 def test_skipping_an_empty_step_does_not_start_the_next_pass():
@@ -209,9 +218,10 @@ def test_a_reason_names_the_schedule_and_layer():
         _, effects = advance(config, 0)
         reasons.update({e.notification.reason: None for e in effects if isinstance(e, CreateNotification)})
 
+    named = make_reason("named_by_step", step=build_step(1))
     assert list(reasons) == [
-        "named by step 1 of policy Default, on call by Schedule (override Override-1)",
-        "named by step 1 of policy Default, on call by Schedule (layer Layer-1)",
+        named.add(make_reason("on_call_by_override", schedule="Schedule", override="Override-1")),
+        named.add(make_reason("on_call_by_layer", schedule="Schedule", layer="Layer-1")),
     ]
 
 
@@ -247,7 +257,8 @@ def test_two_people_forwarded_to_the_same_receiver_make_one_notification():
 
     assert list_notified(effects) == [(CHARLIE.row, NOON)]
     (log,) = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
-    assert log.endswith("Alice (forwarded to Charlie), Bob (forwarded to Charlie), Charlie")
+    names = [make_reason("forwarded_person", person=each, receiver="Charlie") for each in ("Alice", "Bob")]
+    assert log.parameters["people"] == (*names, "Charlie")
 
 
 STEPS = st.lists(

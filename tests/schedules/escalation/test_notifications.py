@@ -7,8 +7,11 @@ import pytest
 
 from models.domain.enums import NotificationKind
 from models.domain.facts import ForwardingFacts, OnCallConfig
-from schedules.escalation.notifications import build_notifications, describe_person, get_recipient
+from models.domain.reasons import make_reason
+from schedules.escalation.notifications import build_notifications, get_recipient, list_names
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
+
+WHY = make_reason("named_by_step", step=make_reason("step", number=1, policy="Default"))
 
 
 def build_forwarded(person, *rules):
@@ -23,9 +26,7 @@ def build_forwarded(person, *rules):
 
 def list_notifications(person, at=NOON, processed_at=None):
     config = OnCallConfig(processed_at=processed_at)
-    return build_notifications(
-        incident(), person, NotificationKind.ESCALATION, "1:0", "named by step 1", config, at
-    )
+    return build_notifications(incident(), person, NotificationKind.ESCALATION, "1:0", WHY, config, at)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_receiver_is_notified_by_their_own_rules_with_the_reason():
 
     assert [notification.not_before for notification in notifications] == [NOON, NOON + 5 * MINUTE]
     assert {notification.reason for notification in notifications} == {
-        "named by step 1; forwarded from Alice"
+        WHY.add(make_reason("forwarded_from", person="Alice"))
     }
 
 
@@ -68,11 +69,12 @@ def test_the_forwarding_that_began_last_counts():
 
 
 def test_a_log_names_the_person_and_the_receiver():
-    assert (
-        describe_person(build_forwarded(ALICE, (BOB, 0, 60)), OnCallConfig(), NOON)
-        == "Alice (forwarded to Bob)"
+    people = [build_forwarded(ALICE, (BOB, 0, 60)), ALICE]
+
+    assert list_names(people, OnCallConfig(), NOON) == (
+        make_reason("forwarded_person", person="Alice", receiver="Bob"),
+        "Alice",
     )
-    assert describe_person(ALICE, OnCallConfig(), NOON) == "Alice"
 
 
 @pytest.mark.parametrize(("waited", "expected_user"), [(0, BOB.row), (60, BOB.row), (61, ALICE.row)])

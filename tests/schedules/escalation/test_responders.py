@@ -4,6 +4,7 @@ import pytest
 
 from models.domain.effects import AddResponder, Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationKind
+from models.domain.reasons import make_reason
 from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident
 
@@ -30,7 +31,7 @@ def test_a_person_is_notified_by_each_of_their_rules():
         (BOB.row, NOON, NotificationKind.RESPONDER),
         (BOB.row, NOON + 5 * MINUTE, NotificationKind.RESPONDER),
     ]
-    assert list_reasons(effects) == ["Bob asked to help by Alice"]
+    assert list_reasons(effects) == [make_reason("responder_asked", people=("Bob",), by="Alice")]
 
 
 def test_a_policy_stands_for_the_first_step_with_people():
@@ -40,12 +41,14 @@ def test_a_policy_stands_for_the_first_step_with_people():
 
     assert effects[0] == AddResponder("incident-1", "call-1", NOON, escalation_policy=1)
     assert {notification.user for notification in list_notifications(effects)} == {ALICE.row, BOB.row}
-    assert list_reasons(effects) == ["policy Default (Bob, Alice) asked to help by Alice"]
+    assert list_reasons(effects) == [
+        make_reason("responder_policy_asked", policy="Default", people=("Bob", "Alice"), by="Alice")
+    ]
 
 
 @pytest.mark.parametrize(
     ("managers", "expected_users", "whom"),
-    [(["bob"], BOB.row, "the team's managers"), ([], ALICE.row, "the account's owner")],
+    [(["bob"], BOB.row, "managers_notified"), ([], ALICE.row, "owner_notified")],
 )
 def test_a_policy_that_reaches_nobody_notifies_the_managers_or_else_the_owner(managers, expected_users, whom):
     config = build_config((0, "gone"), managers=managers, owner="alice")
@@ -53,7 +56,8 @@ def test_a_policy_that_reaches_nobody_notifies_the_managers_or_else_the_owner(ma
     effects = call_people(ResponderRequest("call-1", policy=config.policies[1]), config=config)
 
     assert {notification.user for notification in list_notifications(effects)} == {expected_users}
-    assert list_reasons(effects) == [f"policy Default reaches nobody: {whom} asked to help by Alice"]
+    expected = make_reason("responder_policy_empty", policy="Default", by="Alice").add(make_reason(whom))
+    assert list_reasons(effects) == [expected]
 
 
 @pytest.mark.parametrize(

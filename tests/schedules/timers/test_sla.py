@@ -7,13 +7,13 @@ import pytest
 from models.domain.effects import Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext, NotificationRuleFacts
+from models.domain.reasons import format_duration, make_reason
 from models.tables.timers import Timer
 from schedules.timers.sla import (
     NOTIFICATION_KINDS,
     decide,
     expect_breaches,
     expect_escalations,
-    format_duration,
     list_timers,
 )
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
@@ -21,6 +21,9 @@ from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config,
 TIMER = Author(AuthorKind.TIMER, "sla escalation")
 A, R = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 GOLD = sla((1, -5, "alice"), (1, 0, "bob"), (2, 10, "alice", "bob"), acknowledge=15, resolve=60)
+
+# Five minutes before the target of the acknowledgement.
+DUE = make_reason("sla_acknowledge_due", sla="Gold", left=300)
 
 
 def config(one=GOLD, **more):
@@ -133,14 +136,14 @@ def list_notifications(effects):
 @pytest.mark.parametrize(
     ("kind", "after", "minutes", "expected_reason"),
     [
-        (1, -5, 10, "SLA Gold: acknowledgement due in 5 min"),
-        (2, -5, 55, "SLA Gold: resolution due in 5 min"),
-        (1, 0, 15, "SLA Gold: not acknowledged in time"),
-        (1, 5, 20, "SLA Gold: not acknowledged, overdue by 5 min"),
-        (2, 90, 150, "SLA Gold: not resolved, overdue by 1 h 30 min"),
-        (1, -5, 12, "SLA Gold: acknowledgement due in 3 min"),
-        (1, -5, 25, "SLA Gold: not acknowledged, overdue by 10 min"),
-        (1, -20, 0, "SLA Gold: acknowledgement due in 15 min"),
+        (1, -5, 10, "SLA Gold: to be acknowledged within 5 min."),
+        (2, -5, 55, "SLA Gold: to be resolved within 5 min."),
+        (1, 0, 15, "SLA Gold: not acknowledged in time."),
+        (1, 5, 20, "SLA Gold: not acknowledged, overdue by 5 min."),
+        (2, 90, 150, "SLA Gold: not resolved, overdue by 1 h 30 min."),
+        (1, -5, 12, "SLA Gold: to be acknowledged within 3 min."),
+        (1, -5, 25, "SLA Gold: not acknowledged, overdue by 10 min."),
+        (1, -20, 0, "SLA Gold: to be acknowledged within 15 min."),
     ],
     ids=[
         "before",
@@ -156,29 +159,29 @@ def list_notifications(effects):
 def test_a_reason_names_the_time_to_or_since_the_breach(kind, after, minutes, expected_reason):
     _, effects = take_timer(minutes, sla((kind, after, "alice"), acknowledge=15, resolve=60))
 
-    assert [notification.reason for notification in list_notifications(effects)] == [expected_reason]
+    assert [str(notification.reason) for notification in list_notifications(effects)] == [expected_reason]
     (log,) = [effect for effect in effects if isinstance(effect, RecordLog)]
-    assert (log.what, log.reason) == ("sla", f"{expected_reason}: Alice")
+    assert (log.what, str(log.reason)) == ("sla", f"{expected_reason} Notified: Alice.")
 
 
 def test_a_warning_that_fires_after_the_breach_reports_the_breach():
     short_warning = sla((1, -0.5, "alice"), acknowledge=15)
     (notification,) = list_notifications(take_timer(15.1, short_warning)[1])
 
-    assert notification.reason == "SLA Gold: not acknowledged, overdue by 6 s"
+    assert notification.reason == make_reason("sla_acknowledge_overdue", sla="Gold", over=6)
 
 
 @pytest.mark.parametrize(
     ("place", "expected_reason"),
     [
-        (0, "SLA Gold breached: not acknowledged within 15 min"),
-        (1, "SLA Gold breached: not resolved within 1 h"),
+        (0, make_reason("sla_not_acknowledged", sla="Gold", within=900)),
+        (1, make_reason("sla_not_resolved", sla="Gold", within=3_600)),
     ],
 )
 def test_a_breach_is_logged_and_notifies_nobody(place, expected_reason):
     outcome, effects = take_timer(60, GOLD, TimerKind.SLA_BREACH, place=place)
 
-    assert outcome == "the breach is logged"
+    assert outcome.code == "breach_logged"
     assert effects == (RecordLog("incident-1", NOON + 60 * MINUTE, "sla", expected_reason, TIMER),)
 
 
@@ -224,7 +227,7 @@ def test_forwarding_applies_to_sla_escalations():
 
     assert {notification.user for notification in list_notifications(effects)} == {BOB.row}
     assert {notification.reason for notification in list_notifications(effects)} == {
-        "SLA Gold: acknowledgement due in 5 min; forwarded from Alice"
+        DUE.add(make_reason("forwarded_from", person="Alice"))
     }
 
 
@@ -235,8 +238,10 @@ def test_an_escalation_that_reaches_nobody_notifies_the_managers(targets):
 
     (notification,) = list_notifications(effects)
     assert notification.user == CHARLIE.row
-    assert notification.reason.startswith(
-        "SLA Gold: acknowledgement due in 5 min; its escalation reaches nobody: the team's managers notified"
+    assert notification.reason == DUE.add(
+        make_reason("sla_names_nobody"),
+        make_reason("managers_notified"),
+        make_reason("no_rule_without_delay"),
     )
 
 
@@ -250,14 +255,14 @@ def test_overdue_escalations_notify_each_person_once():
         for place in range(3)
     ]
 
-    expected_reason = "SLA Gold: not acknowledged, overdue by 10 min"
-    without = "; no usable rule without delay, so the user's own e-mail address"
+    expected_reason = make_reason("sla_acknowledge_overdue", sla="Gold", over=600)
+    without = make_reason("no_rule_without_delay")
     assert notified == [
-        [(CHARLIE.row, expected_reason + without)],
+        [(CHARLIE.row, expected_reason.add(without))],
         [],
         [(ALICE.row, expected_reason), (BOB.row, expected_reason)],
     ]
-    assert take_timer(25, one, place=1)[0] == "a later escalation notifies the same people"
+    assert take_timer(25, one, place=1)[0].code == "sla_later_escalation"
 
 
 def test_an_escalation_that_is_not_due_does_not_suppress_an_earlier_one():
