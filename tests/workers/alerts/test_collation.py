@@ -8,11 +8,12 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.load.lane import lock_incident
 from models.store.base import connection, store
 from models.tables.accounts import bump_version
-from models.tables.events import Entity, Event, Receipt
+from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Service
@@ -82,7 +83,7 @@ def test_an_incident_is_resolved_when_no_entity_fires(collating_service, now):
         event = process_alert(collating_service, now + MINUTE, entity, "resolved")
         assert Incident.get().status == status, entity
 
-    assert event.reasons[-1] == ["dedupe", "resolves the incident"]
+    assert list_reasons(event)[-1] == ("dedupe", make_reason("resolves_incident"))
 
 
 def test_an_entity_that_fires_again_keeps_the_incident_open(collating_service, now):
@@ -123,7 +124,7 @@ def test_an_alert_below_the_levels_joins_no_incident(collating_service, now, lev
 def change_as_person(world, incident, to, at):
     with store().write_transaction():
         context = lock_incident(incident.id, Author(AuthorKind.USER, "Alice", world.alice.id), at)
-        effects = incidents.change_status(context, to, "by hand")
+        effects = incidents.change_status(context, to, make_reason("requested", by="Alice"))
         apply(ChangeSet(effects=list(effects)))
 
 

@@ -9,6 +9,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.load.lane import lock_incident, lock_services, lock_with_children
 from models.store.base import connection, store
@@ -112,7 +113,7 @@ def test_an_alert_that_resolves_the_parent_resolves_its_children_of_every_servic
         .where(IncidentLog.incident == parent_with_children[2], IncidentLog.what == "resolved")
         .get()
     )
-    assert ended.reason == "merged into #1, which is resolved"
+    assert ended.reason == make_reason("parent_resolved", parent="#1")
 
 
 def test_a_parent_of_a_later_service_resolves_its_children(world, second_service, now):

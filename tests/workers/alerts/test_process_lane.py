@@ -11,10 +11,11 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.store.base import SqliteStore
 from models.store.ids import new_uuid
-from models.tables.events import Entity, Event, Receipt
+from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.services import Service
@@ -29,6 +30,8 @@ from tests.support.scenarios.segments import build_segments_with
 from tests.support.scenarios.sla import sla
 from workers.alerts import process_lane
 from workers.alerts.batches import BatchSize
+
+FAILED = make_reason("alert_failed", error="ZeroDivisionError", stage="normalize")
 
 
 def run_lane(world):
@@ -45,7 +48,8 @@ def test_a_critical_alert_opens_an_incident_with_a_notification(world, now):
     notification = Notification.get()
     assert notification.user == world.alice
     assert notification.contact.value == "alice@example.org"
-    assert notification.reason == "named by step 1 of policy Default Escalation Policy"
+    step = make_reason("step", number=1, policy="Default Escalation Policy")
+    assert notification.reason == make_reason("named_by_step", step=step)
     assert Message.get().next_attempt_at == now
 
 
@@ -60,7 +64,7 @@ def test_a_second_alert_of_the_entity_notifies_nobody(world, now):
     assert first.incident_created
     assert not second.incident_created
     assert second.incident == first.incident
-    assert second.reasons[-1] == ["dedupe", "its entity has an open incident"]
+    assert list_reasons(second)[-1] == ("dedupe", make_reason("entity_has_incident"))
 
 
 def test_a_resolved_alert_cancels_pending_notifications(world, now):
@@ -69,7 +73,7 @@ def test_a_resolved_alert_cancels_pending_notifications(world, now):
     run_lane(world)
 
     assert Incident.get().status == 3
-    assert Notification.get().outcome == "resolved by alert resolved"
+    assert Notification.get().outcome == make_reason("resolved", by="an alert (resolved)")
     assert not Entity.get().firing
     assert not Timer.select().where(Timer.done_at.is_null()).exists()
 
@@ -99,9 +103,11 @@ def test_a_level_that_is_not_covered_opens_no_incident(world, now, level):
     run_lane(world)
 
     assert not Incident.select().exists()
-    (stage, reason) = Event.get().reasons[-1]
+    (stage, reason) = list_reasons(Event.get())[-1]
     assert stage == "incident"
-    assert reason == f"{level} opens no incident here: the integration opens them for critical"
+    assert reason == make_reason(
+        "level_opens_nothing", level=level, integration="Probe", levels=("critical",)
+    )
 
 
 SEQUENCE = [
@@ -151,7 +157,7 @@ def test_a_dead_letter_is_reported_and_does_not_stop_others(world, now, monkeypa
     titles = sorted(incident.title for incident in Incident.select())
     assert titles == ["Tocsin could not read an alert from Probe", "first", "last"]
     event = Event.get(Event.state == WorkState.DEAD_LETTER)
-    assert (event.message, event.error) == ("poison", "ZeroDivisionError at normalize")
+    assert (event.message, event.error) == ("poison", FAILED)
     assert Notification.select().count() == 3
 
 
@@ -200,7 +206,7 @@ def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, 
 
     assert "good" in [incident.title for incident in Incident.select()]
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
-    assert errors == ["ZeroDivisionError at normalize"]
+    assert errors == [FAILED]
 
 
 def test_a_lane_that_fails_does_not_stop_others(world, now, monkeypatch):
@@ -258,7 +264,7 @@ def test_a_pending_alert_of_a_deleted_service_becomes_a_dead_letter(world, now):
     world.service.delete_instance()
     process_lane.process_pending_lanes()
 
-    assert Receipt.get().error == "its service or router was deleted"
+    assert Receipt.get().error == make_reason("owner_deleted", owner="service or router")
 
 
 @pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=str)
@@ -277,7 +283,7 @@ def test_alerts_of_a_deleted_integration_are_reported(world, now, queue_splits, 
     assert titles == ["Tocsin could not process alerts of a deleted integration", "good"]
     assert Notification.select().count() == 2, "there is one notification for each incident"
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
-    assert errors == ["its integration was deleted"]
+    assert errors == [make_reason("owner_deleted", owner="integration")]
 
 
 def test_a_body_with_fifty_alerts_leads_to_one_message_per_person(world, now):

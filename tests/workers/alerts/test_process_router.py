@@ -5,9 +5,10 @@ import pytest
 
 from models.domain.applications import GENERIC, PROMETHEUS
 from models.domain.enums import WorkState
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.tables.accounts import bump_version
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.routers import RouterRule
@@ -94,7 +95,7 @@ def test_an_alert_that_matches_no_rule_is_done_with_a_reason(world, now, router)
         True,
         WorkState.DONE,
     )
-    assert event.reasons[-1][1] == "no rule of router Front door matches: it reaches nobody"
+    assert list_reasons(event)[-1][1] == make_reason("no_router_rule", router="Front door")
 
 
 def test_alerts_of_a_router_take_effect_in_their_order_at_each_target(
@@ -146,7 +147,7 @@ def test_a_disabled_target_gets_no_alerts(world, now, router, far_integration):
 
     (event,) = events()
     assert event.integration == world.integration
-    assert event.reasons[1][1].endswith("Far webhook takes no alerts")
+    assert list_reasons(event)[1][1].more == (make_reason("target_closed", target="Far webhook"),)
 
 
 def test_a_target_of_another_account_gets_no_alerts(world, now, router):
@@ -171,7 +172,7 @@ def test_an_alert_whose_target_is_deleted_becomes_a_dead_letter(
 
     assert [i.service for i in Incident.select().where(Incident.title == "db1")] == [world.service]
     dead_letter = Event.get(Event.state == WorkState.DEAD_LETTER)
-    assert dead_letter.error == f"its {deleted_kind} was deleted"
+    assert dead_letter.error == make_reason("owner_deleted", owner=deleted_kind)
 
 
 def test_a_pending_receipt_of_a_deleted_router_becomes_a_dead_letter(world, now, router):
@@ -182,7 +183,7 @@ def test_a_pending_receipt_of_a_deleted_router_becomes_a_dead_letter(world, now,
 
     assert (Receipt.get().state, Receipt.get().error) == (
         WorkState.DEAD_LETTER,
-        "its service or router was deleted",
+        make_reason("owner_deleted", owner="service or router"),
     )
     assert not Incident.select().exists()
 
@@ -221,7 +222,8 @@ def test_a_failing_receipt_is_reported_and_later_ones_are_processed(
         send(router, now, entity)
     run_lanes()
 
-    assert Receipt.get(Receipt.state == WorkState.DEAD_LETTER).error == "ZeroDivisionError at route"
+    dead_letter = Receipt.get(Receipt.state == WorkState.DEAD_LETTER)
+    assert dead_letter.error == make_reason("alert_failed", error="ZeroDivisionError", stage="route")
     titles = sorted(incident.title for incident in Incident.select())
     assert titles == ["Tocsin could not read an alert from Far webhook", "first", "last"]
     assert Notification.select().count() == 3
@@ -255,7 +257,7 @@ def test_a_receipt_with_too_many_alerts_becomes_a_dead_letter(
     send(router, now)
     run_lanes()
 
-    assert Receipt.get().error == "TooManyAlerts at route"
+    assert Receipt.get().error == make_reason("alert_failed", error="TooManyAlerts", stage="route")
     assert Incident.get().service == far_integration.service
 
 

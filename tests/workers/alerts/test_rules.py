@@ -8,10 +8,11 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import Urgency, WorkState
+from models.domain.reasons import from_json, make_reason
 from models.lifecycle import provisioning
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
-from models.tables.events import Event
+from models.tables.events import Event, list_reasons
 from models.tables.incidents import (
     Incident,
     IncidentAssignment,
@@ -161,11 +162,15 @@ def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world
     (responder,) = IncidentResponder.select()
     assert (responder.user, responder.escalation_policy) == (world.bob, None)
     assert sorted(name for name, _ in list_notified()) == ["Alice", "Bob"]
-    assert list_log_reasons("role_given") == ["Scribe is Bob by alert critical"]
-    assert list_log_reasons("task_added") == ["task Call db1 added by alert critical"]
+    assert list_log_reasons("role_given") == [
+        make_reason("role_given", person="Bob", role="Scribe", by="an alert (critical)")
+    ]
+    assert list_log_reasons("task_added") == [
+        make_reason("task_added", task="Call db1", by="an alert (critical)")
+    ]
     assert list_log_reasons("tasks_added") == [
-        "the tasks of template Every time",
-        "the tasks of template Outage",
+        make_reason("tasks_added", template="Every time"),
+        make_reason("tasks_added", template="Outage"),
     ]
 
 
@@ -206,8 +211,8 @@ def test_the_last_rule_decides_who_has_a_role_and_a_later_alert_changes_it(world
     assert (first.user, IncidentAssignment.get().user) == (world.bob, world.charlie)
     assert IncidentAssignment.get().unique_id == first.unique_id
     assert list_log_reasons("role_given") == [
-        "Scribe is Bob by alert critical",
-        "Scribe is Charlie by alert critical",
+        make_reason("role_given", person="Bob", role="Scribe", by="an alert (critical)"),
+        make_reason("role_given", person="Charlie", role="Scribe", by="an alert (critical)"),
     ]
 
 
@@ -244,16 +249,16 @@ def test_a_deleted_reference_gives_no_role_and_no_tasks(world, now, gone):
         bump_version(world.account.id)
     event = process_alert(world, now)
 
-    notes = [done.get("note") for done in event.rules[0]["actions"]]
+    notes = [from_json(done["note"]) if "note" in done else None for done in event.rules[0]["actions"]]
     assert (
         notes
         == {
-            "role": ["without effect: there is no such incident role", None, None],
-            "template": [None, "without effect: there is no such task template", None],
+            "role": [make_reason("no_such_thing", noun="incident role"), None, None],
+            "template": [None, make_reason("no_such_thing", noun="task template"), None],
             "user": [
-                "without effect: there is no such user",
+                make_reason("no_such_thing", noun="user"),
                 None,
-                "without effect: there is no such user, escalation policy or schedule",
+                make_reason("no_such_thing", noun="user, escalation policy or schedule"),
             ],
         }[gone]
     )
@@ -323,7 +328,7 @@ def test_a_suppressed_alert_is_stored_without_effect(world, now):
     event = process_alert(world, now, level="resolved", suppressed=True)
 
     assert (event.suppressed, event.incident) == (True, None)
-    assert event.reasons[-1] == ["dedupe", "suppressed: stored, no incident"]
+    assert list_reasons(event)[-1] == ("dedupe", make_reason("suppressed"))
     assert Incident.get().status == 1
 
 
@@ -351,7 +356,8 @@ def test_a_disabled_service_stores_alerts_and_opens_no_incident(world, now):
     event = process_alert(world, now)
 
     assert event.incident is None
-    assert event.reasons[-1] == ["dedupe", "the service is disabled: stored, no incident"]
+    disabled = make_reason("service_disabled", service=world.service.name)
+    assert list_reasons(event)[-1] == ("dedupe", disabled)
 
 
 def test_an_incident_has_the_urgency_of_its_integration(world, now):
@@ -380,8 +386,8 @@ def test_a_resolve_that_arrives_first_counts_by_the_sources_time(world, now):
     process_lane.run(world.service.id)
 
     assert not Incident.select().exists()
-    list_reasons = Event.select().order_by(Event.id.desc()).get().reasons[-1][1]
-    assert list_reasons == "older than the last resolve of its entity, by its source's own time"
+    (_, why) = list_reasons(Event.select().order_by(Event.id.desc()).get())[-1]
+    assert why == make_reason("older_than_resolve")
 
 
 def test_rules_override_the_requested_options(world, now):
@@ -401,10 +407,11 @@ def test_rules_override_the_requested_options(world, now):
     assert (first.sla, first.team_priority, first.escalation_policy) == (gold, priority, world.policy)
     assert second.sla == silver
     assert [row.team_tag for row in IncidentTag.select()] == [tag, tag]
-    reasons = dict(Event.select().order_by(Event.id).get().reasons)
-    assert reasons["rules"] == (
-        "its sender asked for sla, tags, team_priority; "
-        "ignored as unknown: escalation_policy, 1 of the tags; 0 of 1 alert rules matched"
+    reasons = dict(list_reasons(Event.select().order_by(Event.id).get()))
+    unknown = ("escalation_policy", make_reason("tags_unknown", count=1))
+    assert reasons["rules"] == make_reason("alert_rules_matched", matched=0, total=1).add(
+        make_reason("options_requested", options=("sla", "tags", "team_priority")),
+        make_reason("options_unknown", options=unknown),
     )
 
 
@@ -498,9 +505,8 @@ def test_a_rule_applies_to_alerts_accepted_while_it_exists(world, now):
     titles.append(process_alert(world, now, "d").message)
 
     assert titles == ["one", "two", "Disk full", "Disk full"]
-    assert (
-        Event.select().order_by(Event.id.desc()).get().reasons[-4][1] == "the integration has no alert rules"
-    )
+    (_, why) = list_reasons(Event.select().order_by(Event.id.desc()).get())[-4]
+    assert why == make_reason("no_alert_rules")
 
 
 def test_rules_run_by_position_and_then_by_age(world, now):
@@ -545,7 +551,11 @@ def test_a_rule_with_a_deleted_tag_or_policy_says_so(world, now):
     bump_version(world.account.id)
     event = process_alert(world, now, "b")
 
-    assert event.rules[0]["actions"] == [{"action": "add_tags", "note": "1 of 1 tags do not exist"}]
+    (done,) = event.rules[0]["actions"]
+    assert {**done, "note": from_json(done["note"])} == {
+        "action": "add_tags",
+        "note": make_reason("tags_missing", missing=1, requested=1),
+    }
 
 
 def test_an_alert_opens_its_incident_despite_a_concurrent_deletion(world, now, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus, MessageStatus, NotificationStatus
+from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.base import connection
@@ -31,13 +32,14 @@ __all__ = ["deliver_to"]
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
+TAKEN = make_reason("smtp_accepted", code=250)
 
 
 def move(incident, to, user, now):
     with deliver.store().write_transaction():
         author = Author(AuthorKind.USER, user.first_name, user=user.id)
         context = lock_incident(incident.id, author, now)
-        effects = incidents.change_status(context, to, "asked for")
+        effects = incidents.change_status(context, to, make_reason("requested", by=user.first_name))
         apply(ChangeSet(effects=list(effects)))
 
 
@@ -67,8 +69,8 @@ def test_a_message_is_sent_once(world, now, deliver_to):
     assert mail["Message-ID"] == f"<{message.message_id}@example.org>"
     assert "https://tocsin.example.org/i/" in mail.get_content()
     assert (message.state, message.attempts, message.claimed_until) == (MessageStatus.SENT, 1, None)
-    assert (notification.state, notification.outcome) == (NotificationStatus.SENT, "taken by the relay (250)")
-    assert list_outcomes() == [("sent", "taken by the relay (250)")]
+    assert (notification.state, notification.outcome) == (NotificationStatus.SENT, TAKEN)
+    assert list_outcomes() == [("sent", TAKEN)]
     assert incident.status == IncidentStatus.TRIGGERED
 
 
@@ -123,7 +125,7 @@ def test_a_notification_of_a_changed_incident_is_cancelled(world, now, deliver_t
         NotificationStatus.CANCELLED,
         MessageStatus.CANCELLED,
     )
-    assert Notification.get().outcome == f"{to.name.lower()} by Bob"
+    assert Notification.get().outcome == make_reason(to.name.lower(), by="Bob")
     assert not Attempt.select().exists()
 
 
@@ -137,7 +139,7 @@ def test_a_pending_notification_of_a_resolved_incident_is_not_sent(world, now, d
     assert box.mails == []
     assert (Notification.get().state, Notification.get().outcome) == (
         NotificationStatus.CANCELLED,
-        "incident is resolved",
+        make_reason("is_resolved"),
     )
 
 
@@ -170,7 +172,7 @@ def test_an_incident_resolved_while_connecting_is_not_sent(world, now, deliver_t
         deliver.send_due(MAIL, now)
 
     assert box.mails == []
-    assert Notification.get().outcome == "resolved by Bob"
+    assert Notification.get().outcome == make_reason("resolved", by="Bob")
 
 
 def test_a_removed_person_gets_no_message(world, now, deliver_to):
@@ -181,7 +183,7 @@ def test_a_removed_person_gets_no_message(world, now, deliver_to):
         deliver.send_due(MAIL, now)
 
     assert box.mails == []
-    assert Notification.get().outcome == "the person is no longer a member of the account"
+    assert Notification.get().outcome == make_reason("person_removed")
 
 
 def test_the_users_own_address_replaces_a_deleted_contact(world, now, deliver_to):
@@ -211,8 +213,8 @@ def test_a_message_is_retried_after_a_temporary_error(world, now, deliver_to):
 
     assert len(box.mails) == 1
     assert list_outcomes() == [
-        ("retry", "the relay does not take the address: 451 4.7.1 greylisted"),
-        ("sent", "taken by the relay (250)"),
+        ("retry", make_reason("smtp_refuses_recipient", answer="451 4.7.1 greylisted")),
+        ("sent", TAKEN),
     ]
 
 
@@ -228,7 +230,8 @@ def test_a_message_fails_with_a_reason_after_an_hour(world, now, deliver_to):
     assert message.state == MessageStatus.FAILED
     assert last.at - now >= timedelta(minutes=30)
     assert Notification.get().outcome == message.outcome
-    assert message.outcome.startswith(f"given up after {message.attempts} attempts: the relay does not take")
+    refused = make_reason("smtp_refuses_recipient", answer="451 later")
+    assert message.outcome == make_reason("given_up", attempts=message.attempts).add(refused)
 
 
 def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
@@ -243,8 +246,9 @@ def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deli
     first, second = Notification.select().order_by(Notification.id)
     assert [to for to, _ in box.mails] == ["alice@example.org"]
     assert (first.state, second.state) == (NotificationStatus.FAILED, NotificationStatus.SENT)
-    assert first.outcome.endswith("550 5.1.1 unknown; the user's own e-mail address is notified instead")
-    assert second.reason.endswith("; the message to Work was refused, so the user's own e-mail address")
+    refused = make_reason("smtp_refuses_recipient", answer="550 5.1.1 unknown")
+    assert first.outcome == refused.add(make_reason("user_email_instead"))
+    assert second.reason == first.reason.add(make_reason("refused_elsewhere", contact="Work"))
     assert second.contact is None
 
 
@@ -285,7 +289,7 @@ def test_a_notification_without_a_relay_names_the_missing_setting(world, now):
         NotificationStatus.FAILED,
         MessageStatus.FAILED,
     )
-    assert Notification.get().outcome == "not sent: set TOCSIN_SMTP_HOST"
+    assert Notification.get().outcome == make_reason("not_configured", problem="set TOCSIN_SMTP_HOST")
     assert not Attempt.select().exists()
 
 
@@ -416,7 +420,8 @@ def test_a_message_that_cannot_be_rendered_does_not_stop_others(world, now, deli
         deliver.send_due(MAIL, now + SECOND)
 
     assert len(box.mails) == 1
-    assert Message.get_by_id(bad).outcome == "not sent yet: internal error of Tocsin: ZeroDivisionError"
+    error = make_reason("internal_error", error="ZeroDivisionError")
+    assert Message.get_by_id(bad).outcome == make_reason("not_sent_yet").add(error)
 
 
 # --- a relay that is down --------------------------------------------------------------------------
@@ -440,4 +445,4 @@ def test_all_messages_are_sent_after_a_hanging_relay_is_back(world, now, deliver
 
     assert len(box.mails) == 6
     assert [a.outcome for a in Attempt.select()].count("retry") == 3
-    assert Attempt.get().detail == "no answer from the relay within 0.1 s"
+    assert Attempt.get().detail == make_reason("relay_silent", within="0.1")

@@ -11,7 +11,7 @@ from models.lifecycle import provisioning
 from models.store.base import connection
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
-from models.tables.events import Entity, Event
+from models.tables.events import Entity, Event, list_reasons
 from models.tables.incidents import Incident
 from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Message
@@ -112,7 +112,7 @@ def test_concurrent_workers_release_each_alert_once(world, now, window, deferred
 
     assert (total, count_deferred()) == (10, 0)
     assert Incident.select().count() == 10
-    assert all(event.reasons[-1][1].startswith("notifies ") for event in Event.select())
+    assert all(list_reasons(event)[-1][1].code == "notifies" for event in Event.select())
 
 
 @pytest.mark.parametrize(("limit", "pages"), [(2, 1), (1, 2)])

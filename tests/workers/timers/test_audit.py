@@ -8,6 +8,7 @@ import peewee
 import pytest
 from structlog.testing import capture_logs
 
+from models.domain.reasons import describe, make_reason
 from models.lifecycle import provisioning
 from models.load.lane import lock_services
 from models.store.base import store
@@ -74,7 +75,7 @@ def damage_timers(chance, now):
         if what == "delete":
             timer.delete_instance()
         elif what == "end":
-            Timer.update(done_at=now, outcome="lost").where(Timer.id == timer.id).execute()
+            Timer.update(done_at=now, outcome=describe("lost")).where(Timer.id == timer.id).execute()
         elif what == "move":
             later = timer.due_at + timedelta(seconds=chance.randrange(-500, 500) or 1)
             Timer.update(due_at=later).where(Timer.id == timer.id).execute()
@@ -95,8 +96,12 @@ def test_repaired_timers_are_logged_in_the_timeline_and_counted(world, now, monk
     Timer.create(incident=third.incident, kind="snooze", key="snooze:1", due_at=now)
     audit.audit(now)
 
-    assert list_reasons() == ["missing: escalate:1:1", "moved: escalate:1:1", "extra: snooze:1"]
-    assert Timer.get(Timer.key == "snooze:1").outcome == "timers reconciled by the audit"
+    assert list_reasons() == [
+        audit.CAUSE.reason.add(make_reason("timers_missing", keys=("escalate:1:1",))),
+        audit.CAUSE.reason.add(make_reason("timers_moved", keys=("escalate:1:1",))),
+        audit.CAUSE.reason.add(make_reason("timers_extra", keys=("snooze:1",))),
+    ]
+    assert Timer.get(Timer.key == "snooze:1").outcome == make_reason("timers_repaired")
     for what in ("missing", "moved", "extra"):
         value = counters.registry.get_sample_value("tocsin_audit_repaired_total", {"difference": what})
         assert value == 1
@@ -146,7 +151,7 @@ def test_an_audit_finds_a_changed_policy_once(world, now):
         audit.audit(now + minute * MINUTE)
     fire.fire_due(now + 5 * MINUTE)
 
-    assert list_reasons() == ["moved: escalate:1:1"]
+    assert list_reasons() == [audit.CAUSE.reason.add(make_reason("timers_moved", keys=("escalate:1:1",)))]
     assert [name for name, _ in list_notified()] == ["Alice", "Bob"]
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import WorkState
+from models.domain.reasons import make_reason
 from models.load.lane import lock_services
 from models.store.base import store
 from models.tables.events import Event, Receipt
@@ -52,7 +53,7 @@ def test_an_acknowledgement_stops_the_escalation_run(world, now):
     fire.fire_due(now + 60 * MINUTE)
 
     assert [name for name, _ in list_notified()] == ["Alice"]
-    assert Timer.get().outcome == "acknowledged by alert acknowledged"
+    assert Timer.get().outcome == make_reason("acknowledged", by="an alert (acknowledged)")
 
 
 def test_overdue_steps_run_in_order_with_one_notification_each(world, now):
@@ -98,7 +99,8 @@ def test_an_escalation_run_that_pages_nobody_notifies_the_managers(world, now):
     open_incident(world, now)
 
     assert Notification.get().user == world.alice
-    assert "reaches nobody: the team's managers notified" in Notification.get().reason
+    nobody = make_reason("policy_reaches_nobody", policy=world.policy.name)
+    assert Notification.get().reason == nobody.add(make_reason("managers_notified"))
 
 
 @pytest.mark.parametrize(("enabled", "status"), [(True, 1), (False, 2)])
@@ -122,7 +124,8 @@ def test_an_old_incident_is_resolved_if_the_service_says_so(world, now):
     fire.fire_due(now + 11 * MINUTE)
 
     assert Incident.get().status == 3
-    assert IncidentLog.select().order_by(IncidentLog.id.desc()).get().reason == "open for 600 s"
+    last = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
+    assert last.reason == make_reason("open_too_long", within=600)
 
 
 def test_firing_twice_notifies_once(world, now):
@@ -184,7 +187,10 @@ def test_a_timer_sees_the_effects_of_an_earlier_timer(world, now):
     open_incident(world, now)
     fire.fire_due(now + 6 * MINUTE)
 
-    assert sorted(outcomes()) == ["incident is resolved (60000 ms late)", "resolved (120000 ms late)"]
+    assert sorted(outcomes(), key=lambda outcome: outcome.code) == [
+        make_reason("auto_resolved").add(make_reason("late", ms=120_000)),
+        make_reason("is_resolved").add(make_reason("late", ms=60_000)),
+    ]
     assert [name for name, _ in list_notified()] == ["Alice"]
 
 

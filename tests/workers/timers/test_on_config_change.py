@@ -119,7 +119,10 @@ def test_reconciled_timers_are_logged_in_the_timeline(opened_incident, world, as
     run_enqueued(enqueued)
     log_entry = IncidentLog.get(IncidentLog.what == "timers_reconciled")
 
-    assert log_entry.reason.startswith("missing: auto_resolve:")
+    (missing,) = log_entry.reason.more
+    assert (log_entry.reason.code, missing.code) == ("service_edited", "timers_missing")
+    (key,) = missing.parameters["keys"]
+    assert key.startswith("auto_resolve:")
 
 
 def test_a_change_without_effect_on_timers_is_not_logged(opened_incident, world, ask, paths, enqueued):

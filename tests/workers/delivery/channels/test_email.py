@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from models.domain.reasons import Reason, make_reason
 from pipeline.messages import MessageContent
 from runtime.settings import Settings, load
 from tests.support.processes import find_free_port
@@ -40,7 +41,7 @@ def build_message(
     return OutgoingMessage("c0ffee", to, content, datetime(2026, 3, 4, 12, 0, tzinfo=UTC))
 
 
-def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[str]:
+def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[Reason]:
     conn = EmailChannel(settings(port, **more), deadline_s).create_connection()
     try:
         return [conn.send(one) for one in messages or (build_message(),)]
@@ -53,7 +54,7 @@ def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more:
 
 def test_a_message_has_the_headers_that_mail_programs_use():
     with relay() as box:
-        assert send(box.port) == ["taken by the relay (250)"]
+        assert send(box.port) == [make_reason("smtp_accepted", code=250)]
 
     ((to, mail),) = box.mails
     assert to == "bob@example.org"
@@ -148,21 +149,24 @@ def test_a_missing_setting_is_named():
 
 
 @pytest.mark.parametrize(
-    ("replies", "kind", "words"),
+    ("replies", "kind", "refused_part", "answer"),
     [
-        ({"RCPT": "550 5.1.1 <bob@example.org>: is bob"}, Refused, "550 5.1.1 [address] is [hidden]"),
-        ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "address: 451 4.7.1 greylisted"),
-        ({"DATA": "554 5.7.1 spam"}, Refused, "message: 554 5.7.1 spam"),
-        ({"DATA": "452 4.3.1 disk full"}, TemporaryError, "message: 452 4.3.1 disk full"),
-        ({"MAIL": "550 5.7.1 who are you"}, TemporaryError, "sender: 550 5.7.1 who are you"),
+        (
+            {"RCPT": "550 5.1.1 <bob@example.org>: is bob"}, Refused,
+            "recipient", "550 5.1.1 [address] is [hidden]",
+        ),
+        ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "recipient", "451 4.7.1 greylisted"),
+        ({"DATA": "554 5.7.1 spam"}, Refused, "message", "554 5.7.1 spam"),
+        ({"DATA": "452 4.3.1 disk full"}, TemporaryError, "message", "452 4.3.1 disk full"),
+        ({"MAIL": "550 5.7.1 who are you"}, TemporaryError, "sender", "550 5.7.1 who are you"),
     ],
     ids=["rcpt-550", "rcpt-451", "data-554", "data-452", "mail-550"],
 )  # fmt: skip
-def test_the_meaning_of_a_reply_depends_on_the_command(replies, kind, words):
+def test_the_meaning_of_a_reply_depends_on_the_command(replies, kind, refused_part, answer):
     with relay(replies) as box, pytest.raises(kind) as refused:
         send(box.port)
 
-    assert words in str(refused.value)
+    assert refused.value.reason == make_reason(f"smtp_refuses_{refused_part}", answer=answer)
     assert "bob" not in str(refused.value)
 
 
@@ -241,7 +245,7 @@ def test_the_relay_gets_user_and_password(certificate):
             send(box.port, **tls, SMTP_PASSWORD="hocus pocus")
 
     assert len(box.mails) == 1
-    assert str(refused.value) == "the relay refuses user and password (535)"
+    assert refused.value.reason == make_reason("smtp_refuses_login", code=535)
 
 
 # --- relays that do not work -----------------------------------------------------------------------
@@ -257,7 +261,7 @@ def test_a_relay_that_hangs_is_left_at_the_deadline(behave, tls):
         took = time.monotonic() - started
 
     assert took < SOON + 0.5
-    assert "no answer from the relay within 0.3 s" in str(trouble.value) or tls == "tls"
+    assert trouble.value.reason == make_reason("relay_silent", within="0.3") or tls == "tls"
 
 
 def test_a_missing_relay_is_a_relay_error():
@@ -286,4 +290,4 @@ def test_a_reply_421_at_the_start_is_a_relay_error():
     with start_silent_server(refuse) as server, pytest.raises(RelayError) as trouble:
         send(server.port)
 
-    assert str(trouble.value) == "the relay answered 421"
+    assert trouble.value.reason == make_reason("smtp_answered", code=421)
