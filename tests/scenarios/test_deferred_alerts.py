@@ -6,6 +6,7 @@ import pytest
 
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus, ServiceStatus, WorkState
+from models.domain.reasons import make_reason
 from models.load.lane import lock_incident, lock_with_children
 from models.store.base import store
 from models.tables.accounts import bump_version
@@ -130,7 +131,8 @@ def resolve(timeline, incident):
 def change_status(timeline, incident, to):
     with store().write_transaction():
         context = lock_incident(incident.id, ALICE, timeline.now)
-        apply(ChangeSet(effects=list(incidents.change_status(context, to, "done"))))
+        why = make_reason("requested", by="Alice")
+        apply(ChangeSet(effects=list(incidents.change_status(context, to, why))))
 
 
 def merge(timeline, parent, child):
@@ -168,7 +170,7 @@ def test_an_alert_released_before_the_service_was_disabled_is_reported_when_it_i
     timeline.after(hours=1)
     assert get_stage_reasons(trace_id)[-1] == (
         "dedupe",
-        "the service is disabled: deferred until it is enabled again",
+        "Service Checkout is disabled: the alert is deferred until the service is enabled again.",
     )
 
     set_service(world, status=ServiceStatus.ACTIVE)

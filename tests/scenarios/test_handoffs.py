@@ -6,6 +6,7 @@ import pytest
 
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
+from models.domain.reasons import make_reason
 from models.lifecycle import offboarding
 from models.store.base import store
 from models.store.ids import new_uuid
@@ -200,7 +201,7 @@ def test_offboarding_a_receiver_of_forwarding_notifies_somebody_else(timeline, w
 
     assert timeline.mails() == [("alice", DISK)]
     reasons = [log.reason for log in timeline.incident().incidentlog_set]
-    assert "Bob was removed from the account by Alice: a notification for them was pending" in reasons
+    assert make_reason("member_removed_pending", person="Bob", by="Alice") in reasons
 
 
 def test_a_person_assigned_by_a_rule_is_notified_even_if_an_override_replaced_them(timeline, world):

@@ -6,9 +6,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models.domain.applications import GENERIC
+from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.tables.accounts import bump_version
-from models.tables.events import Event, Receipt
+from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentNote
 from models.tables.maintenance import Maintenance, MaintenanceService
 from pipeline.topology import build_segments
@@ -30,7 +31,10 @@ from workers.periodic import release_maintenance
 
 A = RuleAction
 BERLIN = ZoneInfo("Europe/Berlin")
-UNTIL_ONE = "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"
+UNTIL_ONE = "Maintenance window Deploy is in force until 2026-03-04 13:00:00 UTC."
+
+RELEASED = "The maintenance ended and the alert is still firing. It was released at 2026-03-04 {} UTC."
+RELEASED_AT_ONE = RELEASED.format("13:00:00")
 
 
 def change(row, **columns):
@@ -54,10 +58,10 @@ def test_an_alert_that_is_still_firing_notifies_at_the_end_of_maintenance(timeli
     assert (event.incident, event.incident_created, event.suppressed) == (incident, True, False)
     assert get_stage_reasons(trace_id) == [
         ("dedupe", UNTIL_ONE),
-        ("maintenance_end", "no longer deferred, and still firing: released 2026-03-04 13:00:00 UTC"),
+        ("maintenance_end", RELEASED_AT_ONE),
         ("dedupe", NEW),
-        ("incident", "opens an incident"),
-        ("notify", "notifies Alice now"),
+        ("incident", "The alert opens an incident."),
+        ("notify", "Notified now: Alice."),
     ]
 
 
@@ -108,8 +112,8 @@ def test_an_alert_older_than_the_last_resolve_is_not_deferred(timeline, window, 
         )  # fmt: skip
     timeline.after(hours=2)
 
-    assert [event.reasons[-1][1] for event in Event.select().order_by(Event.id)] == [
-        "nothing open to resolve",
+    assert [str(list_reasons(event)[-1][1]) for event in Event.select().order_by(Event.id)] == [
+        "The entity has no open incident that the alert could resolve.",
         UNTIL_ONE,
     ]
     assert timeline.mails() == []
@@ -126,7 +130,8 @@ def test_an_open_incident_keeps_escalating_during_maintenance(timeline, world, w
 
     assert [person for person, _ in timeline.mails()] == ["alice", "bob"]
     second = Event.select().order_by(Event.id.desc()).get()
-    assert (second.incident.incident_number, second.reasons[-1][1]) == (1, "its entity has an open incident")
+    (_, why) = list_reasons(second)[-1]
+    assert (second.incident.incident_number, why) == (1, make_reason("entity_has_incident"))
 
 
 def test_acknowledgements_and_resolves_of_an_open_incident_apply_during_maintenance(timeline, window, now):
@@ -239,9 +244,9 @@ def test_a_released_alert_is_deferred_again_by_a_window_that_began_before_its_pr
     assert timeline.mails() == [("alice", DISK)]
     assert [reason for _, reason in get_stage_reasons(trace_id)][:4] == [
         UNTIL_ONE,
-        "no longer deferred, and still firing: released 2026-03-04 13:00:00 UTC",
-        "under maintenance by Move until 2026-03-04 14:00:00 UTC",
-        "no longer deferred, and still firing: released 2026-03-04 14:00:00 UTC",
+        RELEASED_AT_ONE,
+        "Maintenance window Move is in force until 2026-03-04 14:00:00 UTC.",
+        RELEASED.format("14:00:00"),
     ]
 
 
@@ -301,7 +306,7 @@ def test_the_maintenance_setting_of_a_service_acts_like_a_window_without_an_end(
     trace_id = timeline.alert("Disk full on db1")
     timeline.after(hours=100)
     assert timeline.mails() == []
-    assert get_stage_reasons(trace_id) == [("dedupe", "the service is under maintenance")]
+    assert get_stage_reasons(trace_id) == [("dedupe", "Service Checkout is under maintenance.")]
 
     set_service(world, under_maintenance=False)
     timeline.after(seconds=1)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.domain.channels import CHANNELS, ChannelSpec
+from models.domain.reasons import make_reason
 from models.reports.metrics_page import render
 from models.store.base import store
 from models.tables.incidents import Incident
@@ -106,7 +107,7 @@ def test_an_alert_notifies_through_a_new_channel(pages, carry, alert, work, ask,
     assert list(dict.fromkeys(work())) == ["pipeline.normalize", "deliver.notebook"]
     assert pages == [("kitchen wall", "[Checkout] #1 Disk full on db1 (critical) [acknowledge] [resolve]")]
     (attempt,) = Attempt.select()
-    assert (attempt.outcome, attempt.detail) == ("sent", "written on page 1")
+    assert (attempt.outcome, attempt.detail) == ("sent", make_reason("text", text="Written on page 1."))
     trace = str(ask("GET", f"/api/tocsin/alerts/{trace_id}/").json)
     assert "'channel': 'notebook'" in trace
     assert "'contact': 'Notebook'" in trace
@@ -132,7 +133,7 @@ def test_the_clock_and_the_poller_know_a_new_channel(pages, carry, alert, work, 
     alert()
     work()
     (attempt,) = Attempt.select()
-    assert (attempt.outcome, attempt.detail) == ("retry", "the notebook is full")
+    assert (attempt.outcome, attempt.detail) == ("retry", make_reason("text", text="The notebook is full."))
 
     Message.update(next_attempt_at=store().now() - timedelta(seconds=1)).execute()
     due_scan.enqueue_due()
@@ -194,7 +195,7 @@ def test_the_users_own_address_is_notified_if_a_channel_refuses(pages, carry, al
         deliver.send_due(1)
 
     assert [to for to, _ in box.mails] == ["alice@example.org"]
-    reason = "the message to Notebook was refused, so the user's own e-mail address"
+    reason = "The message to Notebook was refused, so this goes to the user's own e-mail address."
     assert reason in box.mails[0][1].get_content()
 
 
@@ -211,8 +212,9 @@ def test_the_users_own_address_is_notified_if_a_channel_has_no_settings(
         deliver.send_due(1)
 
     first = Notification.select().order_by(Notification.id).get()
-    assert first.outcome == "not sent: set TOCSIN_NOTEBOOK; the user's own e-mail address is notified instead"
-    assert "no message could be sent to Notebook" in box.mails[0][1].get_content()
+    missing = make_reason("not_configured", problem="set TOCSIN_NOTEBOOK")
+    assert first.outcome == missing.add(make_reason("user_email_instead"))
+    assert "No message could be sent to Notebook" in box.mails[0][1].get_content()
 
 
 def test_a_message_to_a_deleted_contact_goes_to_the_account(pages, carry, alert, work, wake_ups, world):

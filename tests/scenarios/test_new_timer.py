@@ -7,6 +7,7 @@ import pytest
 from models.domain.effects import RecordLog, TimerState
 from models.domain.enums import IncidentStatus
 from models.domain.facts import TimerDecision
+from models.domain.reasons import make_reason
 from models.tables.incidents import IncidentLog
 from models.tables.timers import Timer
 from pipeline.incidents import timers
@@ -19,6 +20,8 @@ from workers.alerts import process_lane
 from workers.timers import audit, fire
 
 MINUTE = timedelta(minutes=1)
+STILL_TRIGGERED = make_reason("text", text="Still triggered.")
+LOGGED = make_reason("text", text="The reminder is in the timeline.")
 
 
 def expect_reminder(incident, service, config):
@@ -29,8 +32,8 @@ def expect_reminder(incident, service, config):
 
 
 def remind(context, key):
-    log = RecordLog(context.incident.unique_id, context.now, "reminder", "still triggered", context.author)
-    return TimerDecision("the reminder is logged", (log,), fired=True)
+    log = RecordLog(context.incident.unique_id, context.now, "reminder", STILL_TRIGGERED, context.author)
+    return TimerDecision(LOGGED, (log,), fired=True)
 
 
 @pytest.fixture
@@ -53,9 +56,9 @@ def test_another_timer_is_stored_fires_once_and_passes_the_audit(world, now, rem
     audit.audit(now + 11 * MINUTE)
     fire.fire_due(now + 60 * MINUTE)
 
-    assert list_reminders() == [("timer", "still triggered")]
+    assert list_reminders() == [("timer", STILL_TRIGGERED)]
     (row,) = Timer.select().where(Timer.kind == "reminder")
-    assert row.outcome == "done once: the reminder is logged (0 ms late)"
+    assert (row.fired, row.outcome) == (True, LOGGED.add(make_reason("late", ms=0)))
 
 
 def test_a_change_of_the_incident_ends_another_timer(world, now, reminder):
@@ -72,6 +75,6 @@ def test_a_simulation_fires_another_timer_too(world, now, reminder):
     body = b'{"message": "Disk full", "alert_type": "critical"}'
     simulated = run_simulation(SimulationRequest(world.integration, generic.EXTENSION, body, now))
 
-    assert ("reminder", "the reminder is logged") in [
+    assert ("reminder", str(LOGGED)) in [
         (each["what"], each["reason"]) for each in simulated["simulated_events"] if each["kind"] == "timer"
     ]

@@ -6,7 +6,7 @@ from models.domain.reasons import Reason
 from models.store.base import db
 from models.tables.events import Event, list_reasons
 from models.tables.timers import Timer
-from tests.support.scenarios.timers import MINUTE, open_incident
+from tests.support.scenarios.timers import MINUTE, open_incident, set_policy
 from workers.timers import fire
 
 
@@ -27,6 +27,7 @@ def test_the_reason_of_a_stage_is_a_code_with_parameters(world, now):
 
 
 def test_the_outcome_of_a_timer_is_a_code_with_parameters(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     fire.fire_due(now + 60 * MINUTE)
 
@@ -44,6 +45,7 @@ def test_a_column_holds_the_code_as_json(world, now):
 
 
 def test_a_sentence_of_an_earlier_version_is_still_shown(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     db.execute_sql("UPDATE timer SET done_at = due_at, outcome = 'done once: 1 notified'")
 

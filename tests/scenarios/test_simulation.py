@@ -12,7 +12,7 @@ from models.domain.enums import NotificationStatus, ServiceStatus
 from models.store.base import connection, db
 from models.store.ids import new_uuid
 from models.tables.accounts import User, bump_version, get_display_name
-from models.tables.events import Event
+from models.tables.events import Event, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Notification
@@ -226,7 +226,7 @@ def _run_and_compare(timeline, home, setup):
         assert _list_notified(simulated) == _list_really_notified()
         assert _list_logged(simulated) == _list_really_logged()
         assert _list_statuses(simulated) == _list_real_statuses()
-        assert _list_stages(simulated) == [list(map(tuple, one.reasons)) for one in Event.select()]
+        assert _list_stages(simulated) == _list_real_stages()
         notified = _list_really_notified()
     db.close_all()
     return notified
@@ -359,7 +359,7 @@ def _list_notified(simulated):
 
 def _list_really_notified():
     sent = Notification.select().where(Notification.state == NotificationStatus.SENT)
-    return sorted((one.user.username, _get_contact(one), one.done_at, one.reason) for one in sent)
+    return sorted((one.user.username, _get_contact(one), one.done_at, str(one.reason)) for one in sent)
 
 
 def _get_contact(notification):
@@ -376,7 +376,7 @@ def _list_logged(simulated):
 
 
 def _list_really_logged():
-    return [(log.at, log.what, log.reason) for log in IncidentLog.select().order_by(IncidentLog.id)]
+    return [(log.at, log.what, str(log.reason)) for log in IncidentLog.select().order_by(IncidentLog.id)]
 
 
 def _list_statuses(simulated):
@@ -401,3 +401,7 @@ def _list_real_statuses():
 
 def _list_stages(simulated):
     return [[(step["stage"], step["reason"]) for step in alert["stages"]] for alert in simulated["alerts"]]
+
+
+def _list_real_stages():
+    return [[(stage, str(reason)) for stage, reason in list_reasons(one)] for one in Event.select()]

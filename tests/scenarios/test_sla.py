@@ -6,6 +6,7 @@ import pytest
 
 from models.domain.effects import ChangeSet
 from models.domain.enums import IncidentStatus, TeamRole
+from models.domain.reasons import make_reason
 from models.lifecycle import offboarding
 from models.load.lane import lock_incident
 from models.store.base import store
@@ -28,11 +29,11 @@ from workers.timers import audit, fire
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
-SOON = "SLA Gold: acknowledgement due in 5 min"
-BROKEN = "SLA Gold: not acknowledged in time"
-LATE = "SLA Gold: not acknowledged, overdue by 5 min"
-END_SOON = "SLA Gold: resolution due in 10 min"
-LEFT_OPEN = "SLA Gold: not resolved in time"
+SOON = "SLA Gold: to be acknowledged within 5 min."
+BROKEN = "SLA Gold: not acknowledged in time."
+LATE = "SLA Gold: not acknowledged, overdue by 5 min."
+END_SOON = "SLA Gold: to be resolved within 10 min."
+LEFT_OPEN = "SLA Gold: not resolved in time."
 
 
 def edit_sla(one, **columns):
@@ -73,7 +74,7 @@ def list_sla_mails(timeline):
 
 def list_sla_log():
     query = IncidentLog.select(IncidentLog.reason).where(IncidentLog.what == "sla").order_by(IncidentLog.id)
-    return [reason for (reason,) in query.tuples()]
+    return [str(reason) for (reason,) in query.tuples()]
 
 
 def list_pending_timers(kind="sla_"):
@@ -81,7 +82,7 @@ def list_pending_timers(kind="sla_"):
 
 
 def change_status(apply_action, status):
-    apply_action(incidents.change_status, status, reason="because")
+    apply_action(incidents.change_status, status, why=make_reason("requested", by="Alice"))
 
 
 def set_sla(timeline, one):
@@ -90,7 +91,8 @@ def set_sla(timeline, one):
         new = one.id if one else None
         slas = [one.id] if one else []
         context = lock_incident(timeline.incident().id, ALICE, timeline.now, slas=slas)
-        apply(ChangeSet(effects=list(incidents.change_sla(context, new, "sla changed by Alice"))))
+        why = make_reason("edited", fields=("sla",), by="Alice")
+        apply(ChangeSet(effects=list(incidents.change_sla(context, new, why))))
 
 
 def test_an_untouched_incident_breaches_both_targets(timeline, gold):
@@ -111,13 +113,13 @@ def test_an_untouched_incident_breaches_both_targets(timeline, gold):
     timeline.after(hours=10)
     assert list_sla_mails(timeline) == []
     assert list_sla_log() == [
-        f"{SOON}: Bob",
-        "SLA Gold breached: not acknowledged within 15 min",
-        f"{BROKEN}: Bob",
-        f"{LATE}: Bob",
-        f"{END_SOON}: Charlie",
-        "SLA Gold breached: not resolved within 1 h",
-        f"{LEFT_OPEN}: Charlie",
+        f"{SOON} Notified: Bob.",
+        "SLA Gold breached: not acknowledged within 15 min.",
+        f"{BROKEN} Notified: Bob.",
+        f"{LATE} Notified: Bob.",
+        f"{END_SOON} Notified: Charlie.",
+        "SLA Gold breached: not resolved within 1 h.",
+        f"{LEFT_OPEN} Notified: Charlie.",
     ]
 
 
@@ -241,11 +243,12 @@ def test_a_merged_incident_has_no_sla_escalations_until_it_is_unmerged(timeline,
 
     merge(timeline, apart=True)
     timeline.after(seconds=1)
-    late = "SLA Gold: resolution due in 5 min"
+    late = "SLA Gold: to be resolved within 5 min."
     assert list_sla_mails(timeline) == [("charlie", late)]
     timeline.after(minutes=5)
+    missed = make_reason("sla_resolve_missed", sla="Gold")
     # Both incidents notify at once, in one message or in two.
-    assert Notification.select().where(Notification.reason == LEFT_OPEN).count() == 2
+    assert Notification.select().where(Notification.reason == missed).count() == 2
 
 
 def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated(timeline, gold, world):
@@ -256,12 +259,12 @@ def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated
 
     set_sla(timeline, silver)
     timeline.after(minutes=13)
-    assert list_sla_mails(timeline) == [("charlie", "SLA Silver: acknowledgement due in 5 min")]
+    assert list_sla_mails(timeline) == [("charlie", "SLA Silver: to be acknowledged within 5 min.")]
 
     set_sla(timeline, gold)
     timeline.after(seconds=1)
     # Overdue escalations notify once, and sent notifications are not repeated.
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min.")]
     timeline.after(minutes=10)
     assert list_sla_mails(timeline) == []
 
@@ -295,7 +298,7 @@ def test_a_notification_cancelled_by_a_merge_is_created_again_after_the_unmerge(
     timeline.after(seconds=1)
 
     # Sent at once, in a separate mail beside that of the parent.
-    late = [("charlie", "SLA Gold: resolution due in 8 min")]
+    late = [("charlie", "SLA Gold: to be resolved within 8 min.")]
     assert list_sla_mails(timeline) == (late if delivered else [("charlie", END_SOON)] * 2)
     assert list_sent_kinds(timeline.incident()) == ["sla_resolve"]
     timeline.after(minutes=8)
@@ -308,7 +311,7 @@ def list_sent_kinds(incident):
     sent = Notification.select().where(
         Notification.incident == incident, Notification.state == 1, Notification.kind != "escalation"
     )
-    return [row.kind for row in sent if row.reason != LEFT_OPEN]
+    return [row.kind for row in sent if str(row.reason) != LEFT_OPEN]
 
 
 @pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
@@ -327,7 +330,7 @@ def test_a_notification_cancelled_by_an_sla_change_is_created_again_with_the_old
     timeline.after(seconds=1)
 
     assert list_sla_mails(timeline) == [
-        ("bob", "SLA Gold: acknowledgement due in 3 min" if delivered else SOON)
+        ("bob", "SLA Gold: to be acknowledged within 3 min." if delivered else SOON)
     ]
     set_sla(timeline, silver)
     set_sla(timeline, gold)
@@ -378,7 +381,7 @@ def test_an_sla_set_after_its_breach_notifies_once_at_once(timeline, gold, world
     timeline.after(minutes=10)
     audit.audit(timeline.now)
     timeline.after(minutes=10)
-    why = "SLA Bronze: not acknowledged, overdue by 1 h 50 min"
+    why = "SLA Bronze: not acknowledged, overdue by 1 h 50 min."
     # Two messages that are due at the same moment can be sent in any order.
     assert sorted(list_sla_mails(timeline)) == [("bob", why), ("charlie", why)]
 
@@ -389,8 +392,8 @@ def test_after_an_outage_overdue_escalations_notify_each_person_once(timeline, g
     timeline.now += timedelta(minutes=25)
     timeline._run_due()
 
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min")]
-    assert "SLA Gold breached: not acknowledged within 15 min" in list_sla_log()
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min.")]
+    assert "SLA Gold breached: not acknowledged within 15 min." in list_sla_log()
 
 
 def test_the_audit_reconciles_timers_after_an_sla_edit(timeline, gold):
@@ -426,7 +429,7 @@ def test_an_escalation_that_is_moved_later_notifies_once(timeline, gold):
     assert list_sla_mails(timeline) == []
 
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: acknowledgement due in 2 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: to be acknowledged within 2 min.")]
     edit_sla(gold, escalations=gold.escalations)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
@@ -460,10 +463,10 @@ def test_a_recreated_sla_has_new_targets(timeline, gold, world):
     set_sla(timeline, new_sla)
     timeline.after(seconds=1)
 
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 15 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 15 min.")]
     assert list_sla_log()[-2:] == [
-        "SLA Gold breached: not acknowledged within 15 min",
-        "SLA Gold: not acknowledged, overdue by 15 min: Bob",
+        "SLA Gold breached: not acknowledged within 15 min.",
+        "SLA Gold: not acknowledged, overdue by 15 min. Notified: Bob.",
     ]
 
 
@@ -478,14 +481,14 @@ def test_an_inactive_sla_has_no_targets(timeline, gold):
     edit_sla(gold, is_active=True)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: acknowledgement due in 3 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: to be acknowledged within 3 min.")]
     edit_sla(gold, is_active=False)
     timeline.after(minutes=10)
     assert list_sla_mails(timeline) == []
     edit_sla(gold, is_active=True)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 8 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 8 min.")]
 
 
 def test_repeated_audits_notify_nobody_again(timeline, gold):
@@ -531,7 +534,7 @@ def test_reassignment_and_resolve_in_one_transaction_cancel_all_notifications(ti
         for change, *more in (
             (incidents.assign, None),
             (incidents.change_policy, None),
-            (incidents.change_status, R, "because"),
+            (incidents.change_status, R, make_reason("requested", by="Alice")),
         ):
             effects += change(context, *more)
             context = context.with_incident(incidents.get_saved(context.incident, effects))
@@ -540,7 +543,7 @@ def test_reassignment_and_resolve_in_one_transaction_cancel_all_notifications(ti
 
     assert list_sla_mails(timeline) == []
     outcomes = [row.outcome for row in Notification.select().where(Notification.kind.startswith("sla_"))]
-    assert outcomes == ["resolved by Alice"] * 2
+    assert outcomes == [make_reason("resolved", by="Alice")] * 2
 
 
 def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, gold, world):
@@ -551,7 +554,7 @@ def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, g
     timeline.after(minutes=10)
 
     assert list_sla_mails(timeline) == [
-        ("alice", f"{SOON}; its escalation reaches nobody: the team's managers notified")
+        ("alice", f"{SOON} The escalation of the SLA names nobody. The team's managers are notified.")
     ]
 
 

@@ -107,7 +107,7 @@ def find_unordered() -> list[int]:
         logs = IncidentLog.select(IncidentLog.incident, IncidentLog.reason).order_by(IncidentLog.id)
         by_incident: dict[int, list[str]] = {}
         for incident, reason in logs.where(IncidentLog.what == "escalated").tuples():
-            by_incident.setdefault(incident, []).append(reason)
+            by_incident.setdefault(incident, []).append(str(reason))
     return [incident for incident, reasons in by_incident.items() if reasons != sorted(reasons)]
 
 

@@ -14,7 +14,7 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 DISK = "[Checkout] #1 Disk full on db1 (critical)"
 
 
-NEW = "its entity has no open incident"
+NEW = "The entity has no open incident."
 
 
 def set_service(world, **columns):
