@@ -48,7 +48,7 @@ class IncidentState:
     - `sla_started_at`: when the SLA targets started. `sla_acknowledged_at`: when the acknowledge target was
       met.
     - `timeouts_started_at`: when the incident was last reopened, woken from a snooze or unmerged. The
-      time-outs count from then. None: they count from the creation or the acknowledgement.
+      timeouts count from then. None: they count from the creation or the acknowledgement.
     - `parent`: the incident that this one is merged into.
     - `snoozed_till`: set while the incident is snoozed.
     """
@@ -167,7 +167,8 @@ class EventState:
 class TimerState:
     """A timer as a row. `key` identifies the timer within its incident.
 
-    `once`: it is not created again after it has fired. Only expected timers say so, not loaded ones.
+    `once`: it is not created again after it has fired. `get_expected_timers` sets it, by the table of timers;
+    loaded timers do not have it.
     """
 
     incident: str

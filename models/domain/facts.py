@@ -302,7 +302,8 @@ class IncidentContext:
 class TimerDecision:
     """What a due timer does. `outcome` says it.
 
-    - `save`: the incident to save. Saving it reconciles its timers, also if nothing else changed.
+    - `save`: the incident to save, even if it is unchanged: this moves a timer that is not due yet. Without
+      `save` and `status`, the timer is done and no other timer changes.
     - `status`: the status that the incident changes to, with its `reason`.
     - `fired`: a timer that fires once has had its effect and is not created again.
     """

@@ -7,7 +7,7 @@ from models.tables.incidents import Incident
 
 
 class Timer(Table):
-    """A timer. `key` contains its kind and, for a step, escalation run and step: one pending row per key.
+    """A timer. `key` identifies it within its incident: there is at most one pending row per key.
 
     `done_at` and `outcome` are written in the transaction of the timer's effects. A timer that a change of
     the incident made unnecessary also gets `done_at` and an outcome with the reason.

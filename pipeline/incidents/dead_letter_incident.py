@@ -45,7 +45,7 @@ def build_alert(trace_id: str, receipt: int, integration: int, accepted_at: date
     )
 
 
-def report_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
+def open_for_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
     """Open one incident for all dead letters of an integration. No effects while it is open."""
     entity = state.get_entity(alert.integration, ENTITY_ID)
     if state.get_open_incident(entity) is not None:
@@ -59,7 +59,7 @@ def report_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
     )
 
 
-def report_deleted(name: str, count: int, state: LaneState, now: datetime) -> ChangeSet:
+def open_for_deleted_integration(name: str, count: int, state: LaneState, now: datetime) -> ChangeSet:
     """Open an incident about alerts whose integration was deleted before they were processed."""
     author = Author(AuthorKind.ALERT, "alerts of a deleted integration")
     return _open_incident(name, DELETED_MESSAGE, f"{DELETED_SUMMARY} Alerts: {count}.", state, author, now)

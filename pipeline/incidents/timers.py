@@ -6,7 +6,7 @@ why. A timer that is late still acts. The module decide_timer.py turns a decisio
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from models.domain.effects import IncidentState, TimerState
@@ -41,12 +41,16 @@ def get_expected_timers(
 ) -> tuple[TimerState, ...]:
     """Return the timers that an incident in this state requires.
 
-    Timers that fire only once are included after they fired; the caller filters these out. A merged incident
-    has no timers: it is silent and ends with its parent (contract 4.3).
+    Timers that fire only once are included after they fired; models/write/timers.py leaves these out. A
+    merged incident has no timers: it is silent and ends with its parent (contract 4.3).
     """
     if incident.parent is not None:
         return ()
-    return tuple(timer for spec in TIMERS.values() for timer in spec.expect(incident, service, config))
+    return tuple(
+        replace(timer, once=True) if spec.once else timer
+        for spec in TIMERS.values()
+        for timer in spec.expect(incident, service, config)
+    )
 
 
 def _build_timer(incident: IncidentState, kind: TimerKind, since: datetime, due_at: datetime) -> TimerState:
@@ -60,7 +64,7 @@ def _build_timer(incident: IncidentState, kind: TimerKind, since: datetime, due_
 # --- the next step of the escalation run ---------------------------------------------------------------
 
 
-def expect_escalation(
+def expect_next_step(
     incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
 ) -> Iterable[TimerState]:
     if not escalation.is_running(incident):
@@ -176,7 +180,7 @@ def expect_end_of_snooze(
         yield _build_timer(incident, TimerKind.SNOOZE, incident.snoozed_at, incident.snoozed_till)
 
 
-def end_snooze(context: IncidentContext, key: str) -> TimerDecision:
+def time_out_snooze(context: IncidentContext, key: str) -> TimerDecision:
     """Trigger an incident again whose snooze is over; a new run starts (contract 4.3)."""
     incident = context.incident
     if incident.snoozed_till is None:
@@ -192,13 +196,13 @@ def end_snooze(context: IncidentContext, key: str) -> TimerDecision:
 TIMERS = {
     spec.kind: spec
     for spec in (
-        TimerSpec(TimerKind.ESCALATE, expect_escalation, escalate),
+        TimerSpec(TimerKind.ESCALATE, expect_next_step, escalate),
         TimerSpec(
             TimerKind.ACKNOWLEDGEMENT_TIMEOUT, expect_acknowledgement_timeout, time_out_acknowledgement
         ),
         TimerSpec(TimerKind.AUTO_RESOLVE, expect_auto_resolve, auto_resolve),
-        TimerSpec(TimerKind.SNOOZE, expect_end_of_snooze, end_snooze),
-        TimerSpec(TimerKind.SLA_BREACH, sla.expect_breaches, sla.decide, once=True),
-        TimerSpec(TimerKind.SLA_ESCALATION, sla.expect_escalations, sla.decide, once=True),
+        TimerSpec(TimerKind.SNOOZE, expect_end_of_snooze, time_out_snooze),
+        TimerSpec(TimerKind.SLA_BREACH, sla.expect_sla_breaches, sla.decide_sla_timer, once=True),
+        TimerSpec(TimerKind.SLA_ESCALATION, sla.expect_sla_escalations, sla.decide_sla_timer, once=True),
     )
 }

@@ -119,7 +119,7 @@ class SimulationEngine:
     state: LaneState
     should_stop: Callable[[], bool]
     # The incident and the key of timers that fire only once and have fired.
-    done: set[tuple[str, str]]
+    fired: set[tuple[str, str]]
     simulated_events: list[SimulatedEvent] = field(default_factory=list)
     # The alerts that left the pipeline, by unique_id.
     events: dict[str, EventState] = field(default_factory=dict)
@@ -247,7 +247,7 @@ class SimulationEngine:
         self._fired_count += 1
         decision = decide_timer(self._build_context(name, timer.kind, now), timer.kind, key)
         if decision.fired:
-            self.done.add((name, key))
+            self.fired.add((name, key))
         self.record(SimulatedEvent(now, SimulatedKind.TIMER, timer.kind, decision.outcome, name))
         self._commit(decision.effects, now)
         remaining = self._timers.get((name, key))
@@ -280,14 +280,14 @@ class SimulationEngine:
             (incident.unique_id, timer)
             for incident in self.state.incidents.values()
             for timer in get_expected_timers(incident, facts.service, facts.config)
-            if (incident.unique_id, timer.key) not in self.done
+            if (incident.unique_id, timer.key) not in self.fired
         ]
         expected.sort(key=lambda one: order.get((one[0], one[1].key), len(order)))
         self._timers = {(name, timer.key): timer for name, timer in expected}
 
     def reconcile(self, incident: str, expected: Iterable[TimerState]) -> None:
         """Make the timers of an incident equal to the expected ones. A timer that exists keeps its place."""
-        by_key = {timer.key: timer for timer in expected if (incident, timer.key) not in self.done}
+        by_key = {timer.key: timer for timer in expected if (incident, timer.key) not in self.fired}
         for name, key in list(self._timers):
             if name == incident and key not in by_key:
                 del self._timers[name, key]

@@ -49,18 +49,18 @@ def simulate(
     since: datetime | None = None,
     pending: Iterable[NotificationState] = (),
     timer_order: Sequence[tuple[str, str]] = (),
-    done_once: Iterable[tuple[str, str]] = (),
+    fired: Iterable[tuple[str, str]] = (),
     should_stop: Callable[[], bool] = lambda: False,
 ) -> SimulationResult:
     """Return what happens to alerts that are accepted at `at`, and during `duration` after it.
 
     `state` is the state of the lane; the simulation changes it. Its incidents are as they were at `since`
     (None: `at`). `pending` are their pending notifications at that time. Their timers existed in
-    `timer_order`, and the timers of `done_once` had fired (by incident and key). These incidents change too
+    `timer_order`, and the timers of `fired` had fired (by incident and key). These incidents change too
     before the alerts arrive. But the result contains only incidents that are related to the alerts.
     `should_stop` can end the simulation early, and the result is then truncated.
     """
-    engine = SimulationEngine(state, should_stop, set(done_once))
+    engine = SimulationEngine(state, should_stop, set(fired))
     for notification in pending:
         engine.create_notifications([notification], notification.not_before)
     engine.reconcile_all(timer_order)

@@ -1,6 +1,6 @@
-"""Stage 4: recognize a duplicate: an alert with the integration and entity_id of an open incident.
+"""Stage 4: decide whether an alert is new. A duplicate is an alert whose entity an open incident holds.
 
-It decides whether an alert is new or belongs to something open. Contract sections 4.1 and 4.3.
+Disabled services, maintenance and time-based collation are decided here too. Contract sections 4.1 and 4.3.
 """
 
 from dataclasses import replace
@@ -60,7 +60,8 @@ def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: d
     """Store the alert without an incident, since the service is disabled. A resolve ends a deferred alert.
 
     An alert that was released before the service was disabled, or that Tocsin wrote itself, is deferred until
-    the service is enabled. Tocsin writes an alert only if the service is enabled.
+    the service is enabled. Tocsin writes an alert only while the service is enabled, so such a service was
+    disabled afterwards.
     """
     effects: tuple[Effect, ...] = ()
     if alert.alert_type is AlertType.RESOLVED and entity.deferred_alert is not None:

@@ -1,4 +1,4 @@
-"""Compute the SLA targets of an incident, and notify people before or after a breach.
+"""Compute the SLA targets of an incident, log a breach, and run the escalations before or after it.
 
 Contract section 4.4, row 9. An incident must be acknowledged within one time and resolved within another.
 Both count from the creation of the incident or from its reopening.
@@ -93,7 +93,10 @@ def list_targets(incident: IncidentState, config: OnCallConfig) -> list[SlaTarge
 
 
 def list_timers(incident: IncidentState, config: OnCallConfig) -> Iterator[SlaTimer]:
-    """Yield every SLA timer, overdue ones included. The caller filters out timers that already fired."""
+    """Yield every SLA timer, overdue ones included.
+
+    models/write/timers.py leaves out those that already fired.
+    """
     for target in list_targets(incident, config):
         yield SlaTimer(target, None, target.due_at)
         yield from _list_escalations(target)
@@ -105,23 +108,23 @@ def _list_escalations(target: SlaTarget) -> Iterator[SlaTimer]:
             yield SlaTimer(target, escalation, target.due_at + timedelta(seconds=escalation.after_s))
 
 
-def expect_breaches(
+def expect_sla_breaches(
     incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
 ) -> Iterator[TimerState]:
     return (_build_timer(incident, timer) for timer in list_timers(incident, config) if not timer.escalation)
 
 
-def expect_escalations(
+def expect_sla_escalations(
     incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
 ) -> Iterator[TimerState]:
     return (_build_timer(incident, timer) for timer in list_timers(incident, config) if timer.escalation)
 
 
 def _build_timer(incident: IncidentState, timer: SlaTimer) -> TimerState:
-    return TimerState(incident.unique_id, timer.kind, timer.key, timer.due_at, once=True)
+    return TimerState(incident.unique_id, timer.kind, timer.key, timer.due_at)
 
 
-def decide(context: IncidentContext, key: str) -> TimerDecision:
+def decide_sla_timer(context: IncidentContext, key: str) -> TimerDecision:
     """Run an escalation of an SLA or report its breach, if the SLA still applies and its target was not
     met.
     """

@@ -28,7 +28,7 @@ def expect_reminder(incident, service, config):
     """Expect a reminder for each incident that is still triggered after ten minutes."""
     if incident.status is IncidentStatus.TRIGGERED:
         due_at = incident.creation_date + 10 * MINUTE
-        yield TimerState(incident.unique_id, "reminder", "reminder", due_at, once=True)
+        yield TimerState(incident.unique_id, "reminder", "reminder", due_at)
 
 
 def remind(context, key):

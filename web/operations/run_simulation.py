@@ -127,7 +127,7 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> dict[str,
             since=since,
             pending=load_pending_notifications(open_incident_ids) if open_incident_ids else (),
             timer_order=timers.list_pending_keys(open_incident_ids),
-            done_once=timers.find_all_fired(open_incident_ids),
+            fired=timers.find_all_fired(open_incident_ids),
             should_stop=is_enough,
         )
         if not result.missing or result.is_truncated:

@@ -1,4 +1,6 @@
-"""Report dead letters, and collect the pending alerts whose service, integration or router was deleted.
+"""Report dead letters, which process_lane.py and process_router.py make.
+
+Make dead letters of pending alerts whose service, integration or router was deleted.
 
 An incident on the alert's service reports a dead letter: invariant 9 (design, section 2). If there is no
 service left, the dead letter is listed (`tocsin dead-letters`), counted and logged.
@@ -49,7 +51,7 @@ def report_dead_letter(
     alert = dead_letter_incident.build_alert(trace_id, receipt, integration, at)
     keys = {(integration, alert.entity_id)}
     return _open_incident(
-        service, keys, at, now, lambda state: dead_letter_incident.report_dead_letter(alert, state)
+        service, keys, at, now, lambda state: dead_letter_incident.open_for_dead_letter(alert, state)
     )
 
 
@@ -60,7 +62,11 @@ def report_deleted_integration(service: Service, name: str, count: int, at: date
     """
     log.error("alerts of a deleted integration became dead letters", service=service.id, count=count)
     return _open_incident(
-        service, set(), at, None, lambda state: dead_letter_incident.report_deleted(name, count, state, at)
+        service,
+        set(),
+        at,
+        None,
+        lambda state: dead_letter_incident.open_for_deleted_integration(name, count, state, at),
     )
 
 

@@ -26,7 +26,7 @@ CAUSE = Cause(Author(AuthorKind.TIMER, "audit"), "timers_repaired", make_reason(
 
 
 def audit(now: datetime | None = None) -> int:
-    """Reconcile all open incidents. Return how many were checked.
+    """Reconcile all open incidents, and resolved ones that still have timers. Return how many were checked.
 
     An incident that fails, or a service whose incidents cannot be read, does not stop the others. Raise the
     error of the database if no incident could be read, and at once if the database is unavailable.

@@ -79,10 +79,12 @@ _LANES = Prepared(
 )
 
 
-def list_due_lanes(now: datetime, excluded: Collection[int], turns: Mapping[TimerLane, int]) -> list[DueLane]:
-    """List the lanes with due timers in the order of their turns.
+def list_due_lanes(
+    now: datetime, excluded: Collection[int], last_rounds: Mapping[TimerLane, int]
+) -> list[DueLane]:
+    """List the lanes with due timers in the order of their last rounds.
 
-    Lanes without a turn come first, the others by their last turn in `turns`, then by age.
+    Lanes without a round come first, the others by their last round in `last_rounds`, then by age.
 
     Lanes that are due within the same second are in random order, so that several workers begin with
     different lanes.
@@ -93,11 +95,11 @@ def list_due_lanes(now: datetime, excluded: Collection[int], turns: Mapping[Time
         lane = TimerLane(service, team)
         known = lanes.setdefault(lane, DueLane(lane, due_at, more=len(rows) == MAX_TIMERS))
         known.incidents[incident] = None
-    if len(rows) == MAX_TIMERS and len(lanes.keys() - turns.keys()) < MIN_LANES:
+    if len(rows) == MAX_TIMERS and len(lanes.keys() - last_rounds.keys()) < MIN_LANES:
         for due in _list_more_lanes(lanes, now, excluded):
             lanes.setdefault(due.lane, due)
     shuffled = random.sample(list(lanes.values()), len(lanes))
-    return sorted(shuffled, key=lambda due: (turns.get(due.lane, 0), due.since.replace(microsecond=0)))
+    return sorted(shuffled, key=lambda due: (last_rounds.get(due.lane, 0), due.since.replace(microsecond=0)))
 
 
 def _list_more_lanes(lanes: Collection[TimerLane], now: datetime, excluded: Collection[int]) -> list[DueLane]:

@@ -67,13 +67,18 @@ clear_failures()
 
 @dramatiq.actor(broker=broker, queue_name="timers", actor_name="timers")
 def fire_timers() -> None:
-    """Fire every due timer. One thread of this process at a time does this."""
+    """Fire every due timer. One actor thread of a process at a time does this.
+
+    The poller may do it at the same time.
+    """
     if turns.work("timers", fire_due):
         fire_timers.send()
 
 
 def fire_due(now: datetime | None = None) -> int:
-    """Fire every due timer. Return how many were fired. Several workers may do this at the same time.
+    """Fire every due timer. Return how many were decided, those that were only moved included.
+
+    Several workers may do this at the same time.
 
     A timer that fails, or a lane for which the database fails, does not stop the others: it stays due, and is
     retried after a delay that grows. A lane that another worker has locked for long is skipped until the next
@@ -98,16 +103,16 @@ class _Pass:
         # Timers that failed in this pass; there may be more of them than _failed_timers remembers.
         self._failed: set[int] = set()
         # The round of each lane's last turn.
-        self._turns: dict[TimerLane, int] = {}
+        self._last_rounds: dict[TimerLane, int] = {}
         self._round = 0
         self.fired = 0
         self.any_done = False
         self.error: Exception | None = None
 
     def find_lanes(self) -> list[DueLane]:
-        """List the lanes with due timers, in the order of their turns."""
+        """List the lanes with due timers, in the order of their last rounds."""
         self._started_at = self._now or store().now()
-        found = list_due_lanes(self._started_at, self._list_excluded(), self._turns)
+        found = list_due_lanes(self._started_at, self._list_excluded(), self._last_rounds)
         return [
             due_lane
             for due_lane in found
@@ -153,7 +158,7 @@ class _Pass:
             self._record_lane_failure(due_lane.lane, error)
             due_lane.incidents.clear()
             return True
-        self._turns[due_lane.lane] = self._round
+        self._last_rounds[due_lane.lane] = self._round
         self.any_done = True
         _failed_lanes.remove(due_lane.lane)
         for incident in incidents:
@@ -309,6 +314,7 @@ class TimerDecisions:
         """
         just_fired = {(self.incidents[timer.incident_row].unique_id, timer.key) for timer, _ in self.timers}
 
+        # A guard against a faulty kind of timer. The audit creates the timer again.
         def is_due_again(timer: TimerState) -> bool:
             return timer.due_at <= now and (timer.incident, timer.key) in just_fired
 

@@ -43,10 +43,10 @@ LOCK_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why timers are reconciled: the author, and the code and reason in the incident timeline."""
+    """Why timers are reconciled. `what` and `reason` stand in the incident timeline."""
 
     author: Author
-    code: str
+    what: str
     reason: Reason
 
 
@@ -229,7 +229,7 @@ def _build_effects(difference: Difference, cause: Cause, at: datetime) -> Iterat
     if difference.timers:
         yield ReconcileTimers(incident.unique_id, difference.expected, at, cause.reason)
         yield RecordLog(
-            incident.unique_id, at, cause.code, cause.reason.add(*difference.reasons), cause.author
+            incident.unique_id, at, cause.what, cause.reason.add(*difference.reasons), cause.author
         )
     if difference.is_unnotified:
         yield from escalation.notify_last_resort(incident, difference.config, cause.author, at)

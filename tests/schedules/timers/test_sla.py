@@ -12,8 +12,8 @@ from models.tables.timers import Timer
 from schedules.timers.sla import (
     NOTIFICATION_KINDS,
     decide,
-    expect_breaches,
-    expect_escalations,
+    expect_sla_breaches,
+    expect_sla_escalations,
     list_timers,
 )
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
@@ -35,7 +35,7 @@ def build_incident(**changes):
 
 
 def get_expected_timers(state, context):
-    return (*expect_breaches(state, None, context), *expect_escalations(state, None, context))
+    return (*expect_sla_breaches(state, None, context), *expect_sla_escalations(state, None, context))
 
 
 def list_due(state, one=GOLD):

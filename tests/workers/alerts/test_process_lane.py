@@ -182,10 +182,10 @@ def test_an_incident_about_a_dead_letter_has_the_values_of_its_service(world, no
 @pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
 def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, monkeypatch, broken):
     real = {
-        "report_dead_letter": dead_letter_incident.report_dead_letter,
+        "open_for_dead_letter": dead_letter_incident.open_for_dead_letter,
         "build_segment_event": process_lane.build_segment_event,
     }[broken]
-    owner = {"report_dead_letter": dead_letter_incident, "build_segment_event": process_lane}[broken]
+    owner = {"open_for_dead_letter": dead_letter_incident, "build_segment_event": process_lane}[broken]
 
     def fail_on_poison(what, *rest):
         if (what.message if hasattr(what, "message") else what.alert.message) != "good":

@@ -1,0 +1,4 @@
+"""The channels, a file each.
+
+models/domain/channels.py lists them; workers/delivery/transport/channel.py defines their interface.
+"""
