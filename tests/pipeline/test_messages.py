@@ -165,7 +165,7 @@ def test_times_are_in_the_readers_time_zone(zone, at, words):
 
 
 def test_a_test_message_says_that_nothing_happened():
-    words = build_test_content("asked for by Bob", ALICE, NOON)
+    words = build_test_content("Bob", ALICE, NOON)
 
     assert words.title == "[Tocsin] Test message"
     assert write_plain_text(words) == (
@@ -175,7 +175,7 @@ def test_a_test_message_says_that_nothing_happened():
         " to\nreach you when something does.\n"
         "\n"
         "Sent:    Wed 4 Mar 2026, 13:00:05 CET (Europe/Berlin)\n"
-        "Because: asked for by Bob\n"
+        "Because: Bob asked for a test message.\n"
     )
 
 

@@ -62,6 +62,13 @@ class Reality:
         """Return when the observers looked before this time. An outage may have begun directly after it."""
         return min((span.begins for span in self.observers_down if span.has(second)), default=second)
 
+    def get_next_look(self, second):
+        """Return when the observers look again: a step of the clock is noticed then."""
+        ends = second
+        while later := [span.ends for span in self.observers_down if span.has(ends)]:
+            ends = max(later)
+        return ends
+
     def list_outages(self):
         """Return the times in which no ping could arrive."""
         bounds = {span.begins for span in self.database_outages} | {life.ends for life, _ in self.webs}
@@ -235,7 +242,7 @@ def get_latest_report(reality, received):
         (reality.get_last_look(outage.begins) - before, outage.ends + before)
         for outage in replace(reality, webs=proven).list_outages()
     ]
-    outages += [(at, at + before + within) for at, _ in reality.clock_steps]
+    outages += [(at, reality.get_next_look(at) + before + within) for at, _ in reality.clock_steps]
     deadline = max(received, default=0) + within
     window, least = deadline - within, 0
     while True:

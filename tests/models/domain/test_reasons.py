@@ -95,7 +95,15 @@ def test_another_language_needs_another_table_only():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (3600, "1 h"), (3661, "1 h 1 min"), (90_000, "1 d 1 h")]
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59, "59 s"),
+        (90, "1 min 30 s"),
+        (7_500, "2 h 5 min"),
+        (432_000, "5 d"),
+        (90_061, "1 d 1 h"),
+    ],
 )
 def test_a_duration_has_its_two_largest_units(seconds, text):
     assert format_duration(seconds) == text

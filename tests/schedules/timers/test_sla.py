@@ -7,11 +7,11 @@ import pytest
 from models.domain.effects import Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext, NotificationRuleFacts
-from models.domain.reasons import format_duration, make_reason
+from models.domain.reasons import make_reason
 from models.tables.timers import Timer
 from schedules.timers.sla import (
     NOTIFICATION_KINDS,
-    decide,
+    decide_sla_timer,
     expect_sla_breaches,
     expect_sla_escalations,
     list_timers,
@@ -124,7 +124,7 @@ def take_timer(minutes, one, kind=TimerKind.SLA_ESCALATION, state=None, place=0,
     state, context = state or build_incident(), context or config(one)
     found = [sla_timer for sla_timer in list_timers(state, context) if sla_timer.kind is kind]
     at = IncidentContext(state, None, context, TIMER, NOON + minutes * MINUTE)
-    decision = decide(at, found[place].key)
+    decision = decide_sla_timer(at, found[place].key)
     assert decision.fired
     return decision.outcome, decision.effects
 
@@ -281,12 +281,3 @@ def test_notifications_of_the_same_escalation_for_two_incidents_share_a_group_ke
 
     assert first.key != second.key
     assert first.message_group(NOON) == second.message_group(NOON)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected_reason"),
-    [(0, "0 s"), (45, "45 s"), (90, "1 min 30 s"), (300, "5 min"), (7_500, "2 h 5 min"), (432_000, "5 d"),
-     (90_061, "1 d 1 h")],
-)  # fmt: skip
-def test_a_duration_is_formatted_in_its_two_largest_units(seconds, expected_reason):
-    assert format_duration(seconds) == expected_reason

@@ -149,7 +149,7 @@ def test_a_missing_setting_is_named():
 
 
 @pytest.mark.parametrize(
-    ("replies", "kind", "refused_part", "answer"),
+    ("replies", "kind", "refused_step", "answer"),
     [
         (
             {"RCPT": "550 5.1.1 <bob@example.org>: is bob"}, Refused,
@@ -162,11 +162,11 @@ def test_a_missing_setting_is_named():
     ],
     ids=["rcpt-550", "rcpt-451", "data-554", "data-452", "mail-550"],
 )  # fmt: skip
-def test_the_meaning_of_a_reply_depends_on_the_command(replies, kind, refused_part, answer):
+def test_the_meaning_of_a_reply_depends_on_the_command(replies, kind, refused_step, answer):
     with relay(replies) as box, pytest.raises(kind) as refused:
         send(box.port)
 
-    assert refused.value.reason == make_reason(f"smtp_refuses_{refused_part}", answer=answer)
+    assert refused.value.reason == make_reason(f"smtp_refuses_{refused_step}", answer=answer)
     assert "bob" not in str(refused.value)
 
 
