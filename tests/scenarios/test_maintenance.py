@@ -33,7 +33,7 @@ A = RuleAction
 BERLIN = ZoneInfo("Europe/Berlin")
 UNTIL_ONE = "Maintenance window Deploy is in force until 2026-03-04 13:00:00 UTC."
 
-RELEASED = "The maintenance ended and the alert is still firing. It was released at 2026-03-04 {} UTC."
+RELEASED = "The maintenance ended and the alert is still firing. The alert was released at 2026-03-04 {} UTC."
 RELEASED_AT_ONE = RELEASED.format("13:00:00")
 
 

@@ -29,10 +29,10 @@ from workers.timers import audit, fire
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
-SOON = "SLA Gold: to be acknowledged within 5 min."
+SOON = "SLA Gold: the incident must be acknowledged within 5 min."
 BROKEN = "SLA Gold: not acknowledged in time."
 LATE = "SLA Gold: not acknowledged, overdue by 5 min."
-END_SOON = "SLA Gold: to be resolved within 10 min."
+END_SOON = "SLA Gold: the incident must be resolved within 10 min."
 LEFT_OPEN = "SLA Gold: not resolved in time."
 
 
@@ -243,7 +243,7 @@ def test_a_merged_incident_has_no_sla_escalations_until_it_is_unmerged(timeline,
 
     merge(timeline, apart=True)
     timeline.after(seconds=1)
-    late = "SLA Gold: to be resolved within 5 min."
+    late = "SLA Gold: the incident must be resolved within 5 min."
     assert list_sla_mails(timeline) == [("charlie", late)]
     timeline.after(minutes=5)
     missed = make_reason("sla_resolve_missed", sla="Gold")
@@ -259,7 +259,9 @@ def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated
 
     set_sla(timeline, silver)
     timeline.after(minutes=13)
-    assert list_sla_mails(timeline) == [("charlie", "SLA Silver: to be acknowledged within 5 min.")]
+    assert list_sla_mails(timeline) == [
+        ("charlie", "SLA Silver: the incident must be acknowledged within 5 min.")
+    ]
 
     set_sla(timeline, gold)
     timeline.after(seconds=1)
@@ -298,7 +300,7 @@ def test_a_notification_cancelled_by_a_merge_is_created_again_after_the_unmerge(
     timeline.after(seconds=1)
 
     # Sent at once, in a separate mail beside that of the parent.
-    late = [("charlie", "SLA Gold: to be resolved within 8 min.")]
+    late = [("charlie", "SLA Gold: the incident must be resolved within 8 min.")]
     assert list_sla_mails(timeline) == (late if delivered else [("charlie", END_SOON)] * 2)
     assert list_sent_kinds(timeline.incident()) == ["sla_resolve"]
     timeline.after(minutes=8)
@@ -330,7 +332,7 @@ def test_a_notification_cancelled_by_an_sla_change_is_created_again_with_the_old
     timeline.after(seconds=1)
 
     assert list_sla_mails(timeline) == [
-        ("bob", "SLA Gold: to be acknowledged within 3 min." if delivered else SOON)
+        ("bob", "SLA Gold: the incident must be acknowledged within 3 min." if delivered else SOON)
     ]
     set_sla(timeline, silver)
     set_sla(timeline, gold)
@@ -429,7 +431,7 @@ def test_an_escalation_that_is_moved_later_notifies_once(timeline, gold):
     assert list_sla_mails(timeline) == []
 
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: to be acknowledged within 2 min.")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: the incident must be acknowledged within 2 min.")]
     edit_sla(gold, escalations=gold.escalations)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
@@ -481,7 +483,7 @@ def test_an_inactive_sla_has_no_targets(timeline, gold):
     edit_sla(gold, is_active=True)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: to be acknowledged within 3 min.")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: the incident must be acknowledged within 3 min.")]
     edit_sla(gold, is_active=False)
     timeline.after(minutes=10)
     assert list_sla_mails(timeline) == []

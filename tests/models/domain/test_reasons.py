@@ -65,7 +65,8 @@ NESTED = make_reason(
 
 def test_a_text_contains_lists_and_other_reasons():
     assert str(NESTED) == (
-        "Escalation step 2 of policy Nights notifies Alice, Bob (forwarded to Carol). It was 12 ms late."
+        "Escalation step 2 of policy Nights notifies Alice, Bob (forwarded to Carol)."
+        " The timer was 12 ms late."
     )
 
 
@@ -107,7 +108,7 @@ def test_another_language_needs_another_table_only():
 )
 def test_a_duration_has_its_two_largest_units(seconds, text):
     assert format_duration(seconds) == text
-    assert str(make_reason("open_too_long", within=seconds)) == f"Open for {text}."
+    assert str(make_reason("open_too_long", within=seconds)) == f"The incident was open for {text}."
 
 
 def test_a_time_is_in_utc():

@@ -82,7 +82,10 @@ def test_auto_resolve_cancels_pending_notifications():
     found = run_simulation(lane(build_config((0, "bob")), auto_resolve_s=240))
 
     assert list_notified(found) == [("Bob", 0)]
-    assert list_events(found)[-2:] == ["4 timer: The timer resolved the incident.", "4 log: Open for 4 min."]
+    assert list_events(found)[-2:] == [
+        "4 timer: The timer resolved the incident.",
+        "4 log: The incident was open for 4 min.",
+    ]
     assert found.incidents[0].status is IncidentStatus.RESOLVED
     assert found.continues_at is None
 
@@ -233,9 +236,7 @@ def firing_incident():
 def test_an_alert_of_a_firing_entity_joins_its_incident_which_continues(firing_incident):
     found = simulate(firing_incident, [alert()], NOON, HOURS)
 
-    assert list_events(found)[0] == (
-        "0 pipeline: The entity has an open incident, to which the alert now belongs."
-    )
+    assert list_events(found)[0] == ("0 pipeline: The alert belongs to the open incident of its entity.")
     assert list_notified(found) == [("Bob", 20), ("Bob", 25)]
     assert [left.unique_id for left in found.incidents] == ["incident-1"]
 

@@ -136,14 +136,14 @@ def list_notifications(effects):
 @pytest.mark.parametrize(
     ("kind", "after", "minutes", "expected_reason"),
     [
-        (1, -5, 10, "SLA Gold: to be acknowledged within 5 min."),
-        (2, -5, 55, "SLA Gold: to be resolved within 5 min."),
+        (1, -5, 10, "SLA Gold: the incident must be acknowledged within 5 min."),
+        (2, -5, 55, "SLA Gold: the incident must be resolved within 5 min."),
         (1, 0, 15, "SLA Gold: not acknowledged in time."),
         (1, 5, 20, "SLA Gold: not acknowledged, overdue by 5 min."),
         (2, 90, 150, "SLA Gold: not resolved, overdue by 1 h 30 min."),
-        (1, -5, 12, "SLA Gold: to be acknowledged within 3 min."),
+        (1, -5, 12, "SLA Gold: the incident must be acknowledged within 3 min."),
         (1, -5, 25, "SLA Gold: not acknowledged, overdue by 10 min."),
-        (1, -20, 0, "SLA Gold: to be acknowledged within 15 min."),
+        (1, -20, 0, "SLA Gold: the incident must be acknowledged within 15 min."),
     ],
     ids=[
         "before",

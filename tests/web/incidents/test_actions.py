@@ -311,7 +311,7 @@ def test_children_of_a_merged_incident_get_the_new_parent(ask, act, shown, creat
     assert shown(two)["is_parent_incident"] is False
     assert list_log(three)[-1] == (
         "merged",
-        "The incident into which this one was merged was itself merged into #1 by Alice.",
+        "Merged into #1, because Alice merged the previous parent into #1.",
     )
 
 

@@ -159,7 +159,7 @@ def test_the_timeline_has_each_change(ask, world):
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
     reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "called")]
-    assert reasons == ["Bob asked to help by Alice.", "Bob is no longer asked to help, by Bob."]
+    assert reasons == ["Asked to help by Alice: Bob.", "Bob removed from the responders by Bob."]
 
 
 @pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])

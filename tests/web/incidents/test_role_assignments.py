@@ -43,7 +43,7 @@ def test_a_person_gets_a_role(ask, world, roles, read_role_log):
         "user": world.bob.username,
         "user_name": "Bob",
     }
-    assert read_role_log() == ["Bob has the role Scribe now, by Alice."]
+    assert read_role_log() == ["Role Scribe given to Bob by Alice."]
 
 
 def test_a_second_person_replaces_the_first(ask, world, roles, read_role_log):
@@ -54,9 +54,9 @@ def test_a_second_person_replaces_the_first(ask, world, roles, read_role_log):
     assigned = {(each["role_title"], each["user_name"]) for each in ask("GET", ROLES).json}
     assert assigned == {("Scribe", "Charlie"), ("Incident Commander", "Bob")}
     assert read_role_log() == [
-        "Bob has the role Scribe now, by Alice.",
-        "Bob has the role Incident Commander now, by Alice.",
-        "Charlie has the role Scribe now, by Alice.",
+        "Role Scribe given to Bob by Alice.",
+        "Role Incident Commander given to Bob by Alice.",
+        "Role Scribe given to Charlie by Alice.",
     ]
 
 
@@ -67,7 +67,7 @@ def test_a_role_assignment_is_deleted(ask, world, roles, read_role_log):
     assert ask("DELETE", path, who="bob").status_code == 204
     assert ask("DELETE", path).status_code == 404
     assert ask("GET", ROLES).json == []
-    assert read_role_log()[-1] == "Bob no longer has the role Scribe, by Bob."
+    assert read_role_log()[-1] == "Role Scribe taken from Bob by Bob."
 
 
 def test_a_deletion_of_a_role_deletes_its_assignments(ask, world, roles):

@@ -233,7 +233,7 @@ def test_with_open_lets_the_alert_join_an_open_incident(simulate, world):
     soon = simulate(at=(at + 10 * MINUTE).isoformat(), with_open=True, **{"for": 1800})
 
     assert joined["alerts"][0]["stages"][3]["reason"] == (
-        "The entity has an open incident, to which the alert now belongs."
+        "The alert belongs to the open incident of its entity."
     )
     assert joined["incidents"][0]["incident_number"] == Incident.get().incident_number
     assert [(person, after) for person, _, after in list_notified(joined)] == [("Charlie", 60)]
