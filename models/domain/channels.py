@@ -1,9 +1,9 @@
-"""The channels: the contact types that Tocsin can send to, a line each.
+"""The channels: one line for each contact type to which Tocsin can send messages.
 
 The name of a channel is also the name of its file in workers/delivery/channels/, of its queue and of its
-label in metrics. A setting that it needs has the name in `needed_by` (runtime/settings.py). A channel with
-buttons also needs a module of its name in web/callbacks, which does not exist yet, and a line in
-web/routes.py.
+label in metrics. Settings that a channel needs have the name of the channel in `needed_by`
+(runtime/settings.py). A channel with buttons also needs a line in web/routes.py, and a module of its name in
+the package web/callbacks. That package does not exist yet.
 """
 
 import re
@@ -20,7 +20,7 @@ class AddressForm:
 
     words: str
     pattern: re.Pattern[str]
-    limit: int = 320  # what the column of contacts holds
+    limit: int = 320  # the length of the column ContactMethod.value
 
 
 ANY_TEXT = AddressForm("an address on one line", re.compile(r"[^\x00-\x1f\x7f]+"))

@@ -1,7 +1,7 @@
 """The effects that a decision can ask for, as plain frozen values.
 
 The pure code in pipeline/ and schedules/ returns effects; models/write/apply.py writes them in bulk. States
-(IncidentState, EntityState ...) are whole rows: the last state of a row wins.
+(IncidentState, EntityState ...) are complete rows: the last state of a row is written.
 """
 
 from collections.abc import Mapping
@@ -107,8 +107,8 @@ class EntityState:
 
     - `incident`: the unique_id of the open incident that holds the entity.
     - `last_incident`: the unique_id of the last incident that held it.
-    - `deferred_alert`: the unique_id of the last alert that a maintenance window deferred. It is set while
-      the entity is still firing.
+    - `deferred_alert`: the unique_id of the last alert that was deferred, by maintenance or by a disabled
+      service; None after the entity is resolved.
     """
 
     integration: int
@@ -131,7 +131,8 @@ class EntityState:
     def without_incident(self, *, by_person: bool) -> "EntityState":
         """Return the entity as not firing and held by no incident.
 
-        A deferred alert stays deferred, unless a person released the entity (`by_person`): that person knows.
+        `by_person`: a person or an alert resolved this entity, so its deferred alert is removed too.
+        Otherwise the deferred alert stays deferred.
         """
         deferred_alert = None if by_person else self.deferred_alert
         return replace(self, firing=False, incident=None, deferred_alert=deferred_alert)
@@ -167,8 +168,8 @@ class EventState:
 class TimerState:
     """A timer as a row. `key` identifies the timer within its incident.
 
-    `once`: it is not created again after it has fired. `get_expected_timers` sets it, by the table of timers;
-    loaded timers do not have it.
+    `once`: the timer is not created again after it has fired. `get_expected_timers` sets it, by the table of
+    timers. It is always False for loaded timers.
     """
 
     incident: str
@@ -198,10 +199,10 @@ class NotificationState:
     group_key: str
 
     def message_group(self, now: datetime) -> tuple[object, ...]:
-        """Return the values that notifications of one transaction need in common to share one message.
+        """Return a key: notifications of one transaction with the same key share one message.
 
-        Due notifications share a message. Later ones share it only if they are due in the same minute: one
-        batch can contain alerts that came far apart, and the message for the first one must not be late.
+        Due notifications share a message. Later ones share it only if they are due in the same minute. A
+        batch can contain alerts that arrived at different times, and no message may wait for the last alert.
         """
         minute = self.not_before.replace(second=0, microsecond=0) if self.not_before > now else None
         return (self.user, self.contact, self.channel, self.group_key, minute)
@@ -314,7 +315,7 @@ class AddResponder:
 
 @dataclass(frozen=True, slots=True)
 class AssignRole:
-    """Give a user one of the team's roles in an incident (row numbers). Replaces the previous user."""
+    """Give a user one of the team's roles in an incident (row numbers), in place of the previous user."""
 
     incident: str
     unique_id: str
@@ -393,8 +394,8 @@ Effect = (
 class Decision:
     """What a stage decides about one alert.
 
-    - `continues`: whether the alert goes on to the next stage.
-    - `alert`: the alert for the next stage; None: unchanged.
+    - `continues`: whether the alert continues to the next stage.
+    - `alert`: the changed alert for the next stage; None: unchanged.
     - `incident`: the incident of the alert from here on; None: unchanged.
     - `opened`: whether the incident was opened for this alert.
     - `rules`: the result of each evaluated rule (pipeline/rules/rulesets.py), for the alert trace.

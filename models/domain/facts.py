@@ -95,7 +95,7 @@ class RestrictionFacts:
 class LayerFacts:
     """An active layer of a schedule: people (by username) take turns of one length.
 
-    It counts from `start` until just before `end`, at the times that its restrictions allow.
+    The layer applies from `start` until just before `end`, at the times that its restrictions allow.
     """
 
     unique_id: str
@@ -112,7 +112,7 @@ class LayerFacts:
 class OverrideFacts:
     """An override: one person (by username) is on call from `start` until just before `end`.
 
-    It replaces the people of the layers.
+    Meanwhile the people of the layers are not on call.
     """
 
     unique_id: str
@@ -238,7 +238,7 @@ class OnCallConfig:
 
 @dataclass(frozen=True, slots=True)
 class PastIncident:
-    """The last incident of an entity that has no open one: its row, and when it ended."""
+    """The last incident of an entity that no open incident holds: its row, and when the incident ended."""
 
     row: int
     ended_at: datetime
@@ -282,9 +282,10 @@ class WindowFacts:
 
 @dataclass(frozen=True, slots=True)
 class IncidentContext:
-    """An incident, everything that a decision about it reads, who decides, and when. Its service is locked.
+    """An incident with everything that a decision about it reads. The service of the incident is locked.
 
-    `children` are the incidents that are merged into it; their services are locked too.
+    `author` makes the decision, at the time `now`. `children` are the incidents that are merged into the
+    incident; their services are locked too.
     """
 
     incident: IncidentState
@@ -300,10 +301,10 @@ class IncidentContext:
 
 @dataclass(frozen=True, slots=True)
 class TimerDecision:
-    """What a due timer does. `outcome` says it.
+    """What a due timer does; `outcome` describes it for people.
 
-    - `save`: the incident to save, even if it is unchanged: this moves a timer that is not due yet. Without
-      `save` and `status`, the timer is done and no other timer changes.
+    - `save`: the incident to save, even if it is unchanged. Its timers are then reconciled, and a timer that
+      is not due yet is moved. Without `save` and `status`, the timer is done and no other timer changes.
     - `status`: the status that the incident changes to, with its `reason`.
     - `fired`: a timer that fires once has had its effect and is not created again.
     """

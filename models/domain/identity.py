@@ -1,7 +1,7 @@
 """The forms of IDs (contract section 1.5), and IDs that follow from other IDs.
 
-Random IDs are created where something enters Tocsin (models/store/ids.py). The ID of what an alert creates is
-a hash of the alert's ID, so that repeated work creates the same IDs again.
+Objects that a request creates get random IDs (models/store/ids.py). The ID of an object that an alert creates
+is a hash of the alert's ID, so that repeated work creates the same IDs again.
 """
 
 import hashlib

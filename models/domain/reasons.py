@@ -1,6 +1,6 @@
-"""Reasons: why something happened, as a code and parameters. The sentence is made when it is shown.
+"""Reasons: why something happened, as a code and parameters. The text is made when the reason is shown.
 
-Programs compare codes. The sentences stand in one table per language: models/domain/reason_texts.py.
+Programs compare codes. The texts are in one table for each language: models/domain/reason_texts.py.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from models.domain.reason_texts import ENGLISH
 # A parameter: text, a number, a reason that is a part of the sentence, or a list of these. None: an option
 # that is not set.
 Parameter = Union[str, int, "Reason", None, tuple["Parameter", ...]]
-# A reason as it is stored: JSON with the fields of Reason. A text is a reason of a version that stored
-# sentences.
+# A reason as it is stored: JSON with the fields of Reason. An earlier version stored sentences: these are
+# texts.
 StoredReason = Mapping[str, object] | str
 
-# The code of a text that has no code: it was written by a person or by an earlier version.
+# The code of a text that a person wrote or that an earlier version stored.
 TEXT = "text"
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something happened. `more` are further sentences about it.
+    """Why something happened. The texts of the reasons in `more` follow its own text.
 
     `str(reason)` is the English text.
     """
@@ -38,7 +38,7 @@ class Reason:
         return render(self)
 
     def add(self, *more: "Reason | None") -> "Reason":
-        """Return the reason with these further sentences; None is left out."""
+        """Return this reason with these reasons after it; None is left out."""
         return replace(self, more=(*self.more, *(one for one in more if one is not None)))
 
 
@@ -48,7 +48,7 @@ def make_reason(code: str, /, **parameters: Parameter) -> Reason:
 
 
 def describe(text: str) -> Reason | None:
-    """Return what a person wrote as a reason; None if it is empty."""
+    """Return a text that a person wrote, as a reason; None if the text is empty."""
     return Reason(TEXT, {"text": text}) if text else None
 
 
@@ -76,7 +76,7 @@ def _format(value: Parameter, texts: Mapping[str, str]) -> object:
 
 
 class _ReasonFormatter(Formatter):
-    """Formats `{name:duration}`, a number of seconds, and `{name:time}`, a time in ISO 8601."""
+    """Format `{name:duration}`, a number of seconds, and `{name:time}`, a time in ISO 8601."""
 
     def format_field(self, value: object, format_spec: str) -> str:
         match format_spec:
@@ -101,7 +101,7 @@ def format_duration(seconds: int) -> str:
 
 
 def from_json(stored: StoredReason) -> Reason:
-    """Return a stored reason. A text counts as it is."""
+    """Return a stored reason. A stored sentence becomes a reason with the code TEXT."""
     if isinstance(stored, str):
         return Reason(TEXT, {"text": stored})
     code, parameters, more = stored["code"], stored.get("parameters"), stored.get("more")

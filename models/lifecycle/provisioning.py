@@ -23,8 +23,8 @@ DEFAULT_TEAM_PERMISSIONS = [
 ]  # fmt: skip
 
 INCIDENT_COMMANDER = (
-    "Leads the response to an incident: keeps the whole picture, decides who does what, speaks for the"
-    " incident to the outside, and hands over deliberately when the shift ends."
+    "Leads the response to an incident: knows the state of all work, gives each task to a person, informs"
+    " people outside the team, and gives the role to another person when the shift ends."
 )
 
 

@@ -1,4 +1,4 @@
-"""Signed links to incidents and invitations, valid for seven days, and to calendar feeds, without expiry.
+"""Sign and read links: to incidents and invitations, valid for seven days; to calendar feeds, without expiry.
 
 Calendar feeds do not expire because programs subscribe to them. The token contains:
 
@@ -83,7 +83,7 @@ class CalendarFeed:
 
 
 class Signer:
-    """Signs and reads links. get_signer() creates it."""
+    """Sign and read links. get_signer() creates a signer with the key of this installation."""
 
     def __init__(self, key: str) -> None:
         self._links = itsdangerous.URLSafeSerializer(key, salt="link")
@@ -102,7 +102,7 @@ class Signer:
         return _sign(self._invitations, [invitation.user, invitation.address], now)
 
     def read_invitation(self, token: str, now: datetime) -> Invitation:
-        """Return the signed invitation. Raises like read(). Does not check whether it was used."""
+        """Return the signed invitation. Raises BadLink or ExpiredLink. Does not check whether it was used."""
         return Invitation(*_verify(self._invitations, token, now))
 
     def sign_feed(self, feed: CalendarFeed) -> str:

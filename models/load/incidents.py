@@ -60,10 +60,10 @@ _ENTITIES = Prepared(_select_entities)
 def load_entities(
     keys: Collection[tuple[int, str]],
 ) -> tuple[list[EntityState], dict[str, PastIncident]]:
-    """Load the existing entities of these keys, and the last incidents of those that no incident holds.
+    """Load the stored entities of these keys, and the last incidents of entities that no incident holds.
 
-    The incidents are by unique_id. May return more entities: all combinations of the integrations and
-    entity_ids in the keys.
+    The incidents are by unique_id. The result can contain more entities: all combinations of the integrations
+    and entity_ids in the keys.
     """
     if not keys:
         return [], {}
@@ -123,8 +123,8 @@ def load_open_incidents(
 ) -> list[IncidentState]:
     """Load the open incidents with these unique_ids, and the collecting incident of the service.
 
-    `collecting` False: without the collecting one. Two queries, so that each uses its own index, no matter
-    how many incidents of the service are open.
+    `collecting` False: without the collecting one. There are two queries, so that each uses its own index,
+    even if the service has many open incidents.
     """
     rows = _OPEN_BY_ID.rows(unique_ids=unique_ids) if unique_ids else []
     if collecting:
@@ -194,12 +194,12 @@ def list_open_incidents(service_row: int | None, row: int, limit: int) -> list[I
 
 
 def list_open_incidents_with(column: str, owner: int, row: int, limit: int) -> list[IncidentState]:
-    """Return a page of the open incidents with this policy, service or SLA (`column`), as above."""
+    """Return a page of the open incidents with this policy, service or SLA (`column`); `row` as above."""
     return [_build_state(found) for found in _OPEN_BY_COLUMN[column].rows(row=owner, after=row, limit=limit)]
 
 
 def list_resolved_with_timers(row: int, limit: int) -> list[IncidentState]:
-    """Return a page of the resolved incidents that still have pending timers, as above."""
+    """Return a page of the resolved incidents that still have pending timers; `row` as above."""
     return [_build_state(row) for row in _RESOLVED_WITH_TIMERS.rows(after=row, limit=limit)]
 
 

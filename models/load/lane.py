@@ -64,7 +64,7 @@ _FREE_SERVICES = _prepare_services(skip_locked=True)
 
 
 def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, Service]:
-    """Lock these services in ascending order, as all code does, and return them; deleted ones are absent.
+    """Lock these services in ascending order, as everywhere, and return them; deleted ones are absent.
 
     `blocking` False: do not wait for locks. Raises Busy if a service is locked by another transaction, or was
     deleted.
@@ -116,8 +116,8 @@ def lock_incident(
 ) -> IncidentContext | None:
     """Lock an incident with its children (see lock_with_children) and load it; None: it does not exist.
 
-    `actor` decides at the time `now`. `policies` and `slas` are row numbers that the actor may set on the
-    incident.
+    `author` makes the decision, at the time `now`. `policies` and `slas` are row numbers that the decision
+    may set on the incident.
     """
     locked = lock_with_children([incident_row])
     incident = locked.incidents.get(incident_row)
@@ -181,7 +181,7 @@ def lock_with_children(incident_rows: Collection[int], *, blocking: bool = True)
     """Lock the services of these incidents and of their children, then the incidents, and load them.
 
     The list of children is certain only under the locks. If an incident was merged between the first query
-    and the locks, all locks are released. They are taken again with the additional service, in order.
+    and the locks, release all locks. Then take them again in order, with the additional service.
 
     `blocking` False: do not wait for locks. Raises Busy if another transaction has locked one of the
     services. Incidents without a service that are locked elsewhere are left out.

@@ -8,7 +8,10 @@ from models.tables.notifications import Notification, get_reason_key
 
 
 def load_notifications(incident_row: int) -> list[NotificationFacts]:
-    """Load the sent and pending notifications by notification rules, in order; without removed users."""
+    """Load the sent and pending notifications of the kinds in RULE_BASED, oldest first.
+
+    Notifications of removed users are left out.
+    """
     active = (NotificationStatus.PENDING, NotificationStatus.SENT)
     query = (
         Notification.select(Notification, User)

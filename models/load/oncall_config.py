@@ -56,7 +56,7 @@ def build_oncall_config(
     at: datetime | None = None,
     slas: Iterable[Sla] = (),
 ) -> OnCallConfig:
-    """Build the same config from loaded policies and SLAs, with additional usernames and schedules."""
+    """Build the config from loaded policies (`rows`) and SLAs, with additional usernames and schedules."""
     active_slas = {row.id: build_sla(row) for row in slas if row.is_active}
     policies = {row.id: build_policy(row) for row in rows}
     targets = (target for policy in policies.values() for step in policy.steps for target in step.targets)

@@ -10,7 +10,7 @@ from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride, StoredLayer, StoredRestriction
 from models.tables.teams import Team
 
-# More than the clock of any host can be wrong.
+# Longer than the difference between the clocks of any two hosts.
 LOOKBACK = timedelta(days=2)
 
 

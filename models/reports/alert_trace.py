@@ -59,7 +59,7 @@ def list_events(receipt: Receipt, services: peewee.ModelSelect | None = None) ->
 
 
 def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = None) -> Event | None:
-    """Return the first alert of a receipt, which the alert status operation reports; None: there is none."""
+    """Return the first alert of a receipt, for the alert status operation; None: the receipt has no alert."""
     found: Event | None = _select_events(receipt, services).first()
     return found
 
@@ -84,7 +84,7 @@ def _select_events(receipt: Receipt, services: peewee.ModelSelect | None) -> "pe
 def get_status(receipt: Receipt, events: Collection[Event]) -> str:
     """Return queued, completed or failed for a receipt and its alerts.
 
-    One failed alert makes it failed; otherwise one pending alert makes it queued.
+    One failed alert makes the receipt failed. Without a failed alert, one pending alert makes it queued.
     """
     states = {_get_state(row) for row in (receipt, *events)}
     for state in (WorkState.DEAD_LETTER, WorkState.PENDING):

@@ -1,4 +1,4 @@
-"""Measure the backlog, and store the liveness of all processes on all hosts."""
+"""Measure the backlog, and store and list the signs of life of all processes on all hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class Backlog:
 
     - `received`: pending bodies. `in_pipeline`: alerts that are pending after a queue split.
     - `lanes`: the number of services and routers with pending bodies or alerts.
-    - `oldest`: since when the oldest first body or alert of a lane is pending.
+    - `oldest`: since when the oldest body or alert is pending. Only the first one of each lane is read.
     - `timers` and `messages`: overdue ones; messages by channel.
     """
 
@@ -172,7 +172,7 @@ def _find_last_sent(channel: int) -> datetime:
 def _count_failed(channel: int, moment: datetime) -> int:
     """Count the messages that failed after this time, without refused ones.
 
-    A refused address says nothing about the mail relay; it may be misspelled.
+    A refused address is not a failure of the mail relay: the address may be misspelled.
     """
     refused = Attempt.select().where(
         Attempt.message == Message.id, Attempt.outcome == AttemptOutcome.REFUSED.value
@@ -190,12 +190,12 @@ def _read_moment(column: peewee.Field, query: peewee.BaseQuery) -> datetime | No
 
 # Three periods of liveness: a killed process counts as live until then.
 DEAD_AFTER = timedelta(seconds=45)
-# A killed process leaves its row behind; by this time its silence was reported.
+# A killed process does not delete its row. By this time, its missing sign of life was reported.
 FORGET_AFTER = timedelta(hours=1)
-# Liveness is written every 15 s, or a little later. After a longer time without, the database was away or the
-# clock was set: the process may have taken no pings.
+# Liveness is written every 15 s, or a little later. A longer gap means that the database was unavailable or
+# that the clock was changed. The process may have taken no pings in this gap.
 LATE_AFTER = timedelta(seconds=25)
-# A row that is further in the future is from before the clock was set back.
+# A row with a time further in the future was written before the clock was set back.
 MAX_SKEW = timedelta(seconds=15)
 
 
@@ -203,7 +203,7 @@ MAX_SKEW = timedelta(seconds=15)
 class ProcessLiveness:
     """The liveness of one process. `row` is its unique name.
 
-    `seen_at` is its last sign of life; since `unbroken_since`, none was late.
+    `seen_at` is its last sign of life. Since `unbroken_since`, no sign of life was late.
     """
 
     kind: str
@@ -237,7 +237,7 @@ def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
 
 
 def remove_future(now: datetime) -> None:
-    """Delete the rows from before the clock was set back. Needs a write transaction."""
+    """Delete the rows that were written before the clock was set back. Needs a write transaction."""
     Liveness.delete().where(_is_process(), Liveness.at > now + MAX_SKEW).execute()
 
 

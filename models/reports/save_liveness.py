@@ -1,4 +1,4 @@
-"""Write the sign of life of this process to the store, in a thread of its own."""
+"""Write the sign of life of this process to the store, in a separate thread."""
 
 import threading
 import uuid
@@ -14,16 +14,16 @@ from runtime.metrics import store_clock
 
 log = structlog.get_logger()
 
-# A third of what counts as silence (models/reports/backlog.py).
+# A third of DEAD_AFTER (models/reports/backlog.py).
 LIVENESS_EVERY_S = 15.0
 # The pause after an error of the store.
 RETRY_S = 5.0
-# How long the end of a process waits until its row is deleted.
+# How long a process that ends waits until its row is deleted.
 STOP_TIMEOUT_S = 2.0
 
 
 class LivenessKeeper:
-    """Writes the sign of life of one process until it is stopped."""
+    """Write the sign of life of one process until stop() is called."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -53,10 +53,10 @@ class LivenessKeeper:
             with connection(), store().write_transaction():
                 write()
         except STORE_ERRORS as error:
-            log.debug("the liveness is written when the database is up again", error=type(error).__name__)
+            log.debug("liveness could not be written", row=self._row, error=type(error).__name__)
             return False
         except Exception:
-            log.exception("the liveness could not be written")
+            log.exception("liveness could not be written", row=self._row)
             return False
         return True
 
@@ -69,7 +69,7 @@ class LivenessKeeper:
 
 @contextmanager
 def keep_liveness(kind: str) -> Iterator[None]:
-    """Show that this process lives, until the block ends."""
+    """Write the sign of life of this process until the block ends."""
     keeper = LivenessKeeper(kind)
     keeper.start()
     try:

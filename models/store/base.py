@@ -43,7 +43,7 @@ STORE_ERRORS = (
 
 
 class Busy(Exception):
-    """Another transaction holds a lock, and the caller does not wait, or not longer, for it."""
+    """Another transaction holds a lock, and the caller does not wait for it any longer."""
 
 
 def _get_driver_error(error: BaseException) -> object:
@@ -136,7 +136,7 @@ class Store(ABC):
     name: str
     # The maximum number of alerts that a worker takes from a lane in one transaction.
     lane_batch: int
-    # Whether only one transaction can write at a time, so that a worker at a lane blocks all other writers.
+    # Whether only one transaction can write at a time. Then a batch of a lane blocks all other writers.
     has_single_writer: bool
     # The SQL declaration of SequenceField.
     sequence_type: str

@@ -33,8 +33,9 @@ def migrate(home: Path) -> list[str]:
 def create_schema(home: Path) -> list[str]:
     """Create the schema in an empty database and return the names of the applied migrations.
 
-    Raises SchemaOutdated if a database that is not empty lacks migrations. It is migrated only by request,
-    because other processes may use it. Waits for a migration that another process is running.
+    Raises SchemaOutdated if a database that is not empty lacks migrations. Such a database is migrated only
+    by `tocsin migrate`, because other processes may use it. Waits for a migration that another process is
+    running.
     """
     with connection(), _lock_migrations(home):
         runner = _open_runner()

@@ -25,7 +25,7 @@ POOL_TIMEOUT_S = 5.0
 # After a failed connection attempt, no thread tries again for this time.
 RECONNECT_DELAY_S = 0.3
 
-# Defaults that the URL can override. With libpq's own defaults a lost host would block a thread for ever.
+# Defaults that the URL can override. With libpq's defaults, a lost host would block a thread without limit.
 DEFAULTS = {
     "connect_timeout": 3,
     "keepalives_idle": 10,
@@ -37,12 +37,12 @@ DEFAULTS = {
 
 # Settings of each new connection.
 SESSION_SETTINGS = {
-    # Release the locks of a host that is lost during a transaction. Tocsin itself never idles in one.
+    # Release the locks of a host that is lost during a transaction. Tocsin is never idle in one.
     "idle_in_transaction_session_timeout": "60s",
-    # A plan for a small table, or from before ANALYZE, scans the whole table. In the first alert storm it
-    # does so for each batch (decision 0009). Tables without a matching index are still scanned.
+    # A query plan for a small table, or from before ANALYZE, scans the whole table. In the first alert storm,
+    # each batch would do this (decision 0009). Tables without a matching index are still scanned.
     "enable_seqscan": "off",
-    # Would be used for queries without an index, and costs more than all our queries.
+    # PostgreSQL would compile queries without an index. That takes more time than all our queries.
     "jit": "off",
 }
 SESSION_SQL = "; ".join(f"set {name} = '{value}'" for name, value in SESSION_SETTINGS.items())
@@ -117,7 +117,7 @@ class Adapter(Psycopg3Adapter):
         self._unavailable_until = 0.0
 
     def connect(self, db: Database, **params: Any) -> psycopg.Connection:
-        # Threads connect one after the other: after a failure the next ones must not wait for it too.
+        # Threads connect one after the other. After a failure, the next thread must not wait too.
         if time.monotonic() < self._unavailable_until:
             raise psycopg.OperationalError("the last attempt to connect to the database just failed")
         try:

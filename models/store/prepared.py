@@ -1,4 +1,4 @@
-"""Queries whose SQL text is built once per process, for queries of each batch.
+"""Prepare queries: build their SQL text once per process. Use this for the queries of each batch.
 
 The queries are declared with peewee. Building the SQL text for each call costs more than the work of the
 database: measured, a third of a worker's time in an alert storm. `bind` and `in_bound` mark the values that
@@ -44,7 +44,7 @@ def in_bound(field: peewee.ColumnBase, name: str) -> peewee.Expression:
 
 
 def in_list(field: peewee.ColumnBase, values: Iterable[object]) -> peewee.Expression:
-    """Return the same condition for a normal query, for more values than a statement has parameters."""
+    """Return the same condition for a query that is not prepared. Any number of values is one parameter."""
     return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))
 
 

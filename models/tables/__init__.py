@@ -1,1 +1,1 @@
-"""The tables, one file per noun."""
+"""The tables, one file for each group of tables."""

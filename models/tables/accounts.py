@@ -16,8 +16,8 @@ class Account(ObjectTable):
 class ConfigVersion(Table):
     """The number of changes of an account's configuration, raised in the transaction of each change.
 
-    It is not a column of Account because of the order of locks. A lane locks the account (for incident
-    numbers) before policies and contacts. A change of configuration locks those before the version.
+    The version is not a column of Account because of the order of locks. A lane locks the account (for
+    incident numbers) before policies and contacts. A change of configuration locks those before the version.
     """
 
     account = peewee.ForeignKeyField(Account, unique=True, on_delete="CASCADE")

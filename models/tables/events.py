@@ -103,7 +103,7 @@ class Entity(Table):
     )
     resolved_source_at = UtcField(null=True)
     resolved_at = UtcField(null=True)
-    # The unique_id of the alert that maintenance deferred, while the entity is still firing.
+    # The unique_id of the last alert that was deferred, while the entity is still firing.
     deferred_alert = peewee.CharField(max_length=22, null=True)
 
     class Meta:

@@ -19,8 +19,8 @@ class GlobalRouter(ObjectTable):
 class RouterRule(ObjectTable):
     """A rule of a router. `actions` in order, each {unique_id, action_type, integration}.
 
-    They are always read and replaced as a whole. `integration` is the unique_id of the target; None for an
-    action without a target (contract 3.10).
+    The actions are always read and replaced as a whole. `integration` is the unique_id of the target; None
+    for an action without a target (contract 3.10).
     """
 
     router = peewee.ForeignKeyField(GlobalRouter, on_delete="CASCADE")

@@ -16,7 +16,7 @@ class ContactMethod(ObjectTable):
 class NotificationRule(ObjectTable):
     """Notify `user` through `contact`, `start_delay` minutes after an escalation names the user.
 
-    It applies to one urgency.
+    The rule applies to incidents of one urgency.
     """
 
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")

@@ -4,7 +4,7 @@ The number of statements does not depend on the number of alerts: each kind of r
 written at most twice. Effects are first applied in memory, in their order. Therefore the result does not
 depend on how the alerts were divided into batches.
 
-Two tables say what happens with an effect: FOLDS in memory, WRITERS in the database.
+Two tables name the function of each kind of effect: FOLDS in memory, WRITERS in the database.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
@@ -78,7 +78,7 @@ def apply(changes: ChangeSet, rows: Mapping[str, int] | None = None) -> ApplyRes
 
 @dataclass(slots=True)
 class _Folded:
-    """What is to be written: lists by class, and the last state of each entity and notification."""
+    """The rows to write: lists by class, and the last state of each entity and notification."""
 
     lists: dict[Kind, list[Effect | EventState]]
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
@@ -156,8 +156,8 @@ FOLDS: dict[type[Effect], Callable[..., None]] = {
     ExpectPing: _keep,
 }
 
-# What is written, in this order. A writer gets what was folded and the row numbers of incidents by unique_id.
-# It runs only if there is something of its kind, and may return effects of kinds that are written after it.
+# The writers, in the order in which they run. A writer gets the folded items of its kind, and the row numbers
+# of incidents by unique_id. It runs only if there are such items. It may return effects of later kinds.
 WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     AdvanceRoundRobin: _advance_round_robins,
     SaveIncident: write_incidents,

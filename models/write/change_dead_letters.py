@@ -43,7 +43,7 @@ def split_keys(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
 
 
 def replay(keys: Sequence[Key], author: str) -> ChangeResult:
-    """Make those that are still dead letters pending again, as if accepted now, in one transaction."""
+    """Make these dead letters pending again, as if accepted now. Skip rows with another state."""
     with store().write_transaction():
         bodies, alerts = _lock_rows(keys)
         at = store().now()
@@ -79,7 +79,7 @@ def _build_step(row: Event, author: str) -> tuple[str, Reason]:
 
 
 def drop(keys: Sequence[Key], author: str) -> ChangeResult:
-    """Drop those that are still dead letters, in one transaction. The alert trace still shows them."""
+    """Drop these dead letters; the alert trace still shows them. Skip rows with another state."""
     with store().write_transaction():
         bodies, alerts = _lock_rows(keys)
         done = {"state": WorkState.DONE}
@@ -118,7 +118,7 @@ def _list_ids(bodies: list[Receipt], alerts: list[Event]) -> tuple[str, ...]:
 
 
 def _lock_rows(keys: Sequence[Key]) -> tuple[list[Receipt], list[Event]]:
-    """Lock the lanes, then return the rows that are still dead letters. Of two callers only one gets a row.
+    """Lock the lanes, then return the rows that are still dead letters. Only one of two callers gets a row.
 
     Routers are locked before services, each in ascending order, as everywhere.
     """

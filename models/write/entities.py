@@ -41,9 +41,9 @@ def reclaim_entities(effects: Iterable[ReclaimEntities], incident_rows: Mapping[
 
 
 def _reclaim_entities(incident: int) -> None:
-    """Give a reopened incident its entities back; they are firing unless their last alert was a resolve.
+    """Give a reopened incident its entities back; an entity is firing unless its last alert resolved it.
 
-    A resolve that came while the incident was closed is only stored in the entity.
+    A resolved alert that arrived while the incident was resolved is stored only in the entity.
     """
     same = (Entity.integration == Event.integration) & (Entity.entity_id == Event.entity_id)
     query = (

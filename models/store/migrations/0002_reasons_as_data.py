@@ -1,7 +1,7 @@
-"""Store whether a timer that fires only once has fired; before, its outcome said so in its first words.
+"""Store whether a timer that fires only once has fired. Before, the first words of its outcome showed it.
 
-Processes of the previous version may still run: the new column has a default, and no column changes. What
-they write stays readable, because a stored text that is not a code is shown as it is.
+Processes of the previous version may still run: the new column has a default, and no column changes. The
+reasons that they write stay readable, because a stored sentence is shown unchanged.
 """
 
 
