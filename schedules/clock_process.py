@@ -1,8 +1,8 @@
-"""The clock process: rq-scheduler with slots at a fixed rate. Two may run; each slot runs once.
+"""The clock process: rq-scheduler with slots at a fixed rate. Several may run; each slot runs once.
 
-Only the database knows what is due: most jobs ask it and enqueue wake-ups, the others do their work here. The
-schedule itself is in Redis, so that several clock processes share the slots. Each repairs it whenever a job
-is missing or has a wrong slot. The jobs are passed in (workers/periodic/table.py).
+Only the database knows which work is due. Most jobs query it and enqueue wake-ups; the others do their work
+in this process. The schedule itself is in Redis, so that several clock processes share the slots. Each of
+them repairs the schedule if a job is missing or has a wrong slot. workers/periodic/table.py has the jobs.
 """
 
 import math
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 # How often to try while Redis is down.
 RETRY_S = 0.5
-# If the schedule in Redis is lost, the clock process finds that out within this time.
+# If the schedule in Redis is lost, the clock process detects it within this time.
 MAX_SLEEP_S = 1.0
 
 # The time of the Redis server, which all schedulers share, and the whole schedule, in one read.
@@ -48,7 +48,7 @@ return 1
 class PeriodicJob:
     """A job that runs at every whole multiple of `every_s` seconds.
 
-    A `slow` job runs in a thread of its own, and is not started while it is still running.
+    A `slow` job runs in a separate thread. It is not started again while it is still running.
     """
 
     name: str
@@ -65,7 +65,7 @@ class PeriodicJob:
 
 
 class JsonJob(Job):
-    """A job that Redis stores as JSON. The default, pickle, would run code that somebody put into Redis."""
+    """A job that Redis stores as JSON. The default, pickle, would run any code that is stored in Redis."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["serializer"] = JSONSerializer
@@ -75,7 +75,7 @@ class JsonJob(Job):
 class PeriodicScheduler(Scheduler):
     """Run periodic jobs in this process instead of in rq's workers.
 
-    While Redis is down no job runs: the workers' poller then does the urgent work.
+    While Redis is down, no job runs. The poller of the workers then does the urgent work.
     """
 
     job_class = JsonJob
@@ -109,7 +109,7 @@ class PeriodicScheduler(Scheduler):
     def enqueue_jobs(self) -> float:
         """Run the due jobs and repair the schedule. Return the seconds until the next slot.
 
-        It has the name of the method of rq-scheduler that it replaces. That method puts jobs into a queue
+        This method replaces the method of rq-scheduler with the same name. That one puts jobs into a queue
         for a worker; this one runs them in this process.
         """
         looked_at = time.monotonic()
@@ -128,7 +128,7 @@ class PeriodicScheduler(Scheduler):
                 self._start_job(job)
             return upcoming
         if slot > now + job.every_s:
-            # The clock of the server was set back, so that this slot is far in the future.
+            # The clock of the Redis server was set back, so this slot is far in the future.
             self._move_slot(job, slot, upcoming)
             return upcoming
         return slot

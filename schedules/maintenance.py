@@ -16,10 +16,10 @@ from schedules.oncall.local_time import from_local, get_zone_or_utc, to_local
 INSTANT = timedelta.resolution
 NOTHING = timedelta()
 DAY = timedelta(days=1)
-# The end of Python's calendar. No window begins then or later, and a window that would end later ends then.
+# The end of Python's calendar. No window begins at this time, and a window that would end later ends here.
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
-# The start, and the end, which does not belong to the span; None: without an end.
+# The start (included) and the end (excluded); None: without an end.
 Span = tuple[datetime, datetime | None]
 
 
@@ -32,7 +32,7 @@ class InForce:
 
     @property
     def why(self) -> Reason:
-        """Why alerts are suppressed now."""
+        """Return why alerts are suppressed now."""
         window, until = self.window.name, self.until.isoformat() if self.until else None
         if until is None:
             return (
@@ -46,7 +46,7 @@ class InForce:
 
 
 def find_in_force(windows: Iterable[WindowFacts], at: datetime) -> InForce | None:
-    """Return the window in force at a moment; of several, the one that lasts longest. None without any."""
+    """Return the window in force at a moment; of several, the one that ends last. None: there is none."""
     found = [InForce(window, span[1]) for window in windows if (span := find_span(window, at)) is not None]
     return max(found, key=lambda one: (one.until is None, one.until or at), default=None)
 

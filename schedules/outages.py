@@ -7,11 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# Pings are not exact to the second: one may come this long before it is due, or its grace if that is longer.
+# A ping can come early: by this time before it is due, or by the grace of its integration if that is longer.
 MAX_EARLY = timedelta(seconds=60)
 # Limits what is stored if a process crashes at each start.
 MAX_OUTAGES = 50
-# When a host restarts with a wrong clock, nobody knows how long it was down: assume at most this.
+# If a host restarts with a wrong clock, the length of its outage is unknown. Assume at most this time.
 MAX_UNKNOWN = timedelta(hours=1)
 
 
@@ -26,7 +26,7 @@ class WebProcess:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A time in which pings may have been lost. `lasted`: the last one, if several are merged."""
+    """A time in which pings may have been lost. `lasted`: the length of the last one of merged outages."""
 
     began_at: datetime
     ended_at: datetime
@@ -44,8 +44,8 @@ class Coverage:
 def observe(known: Coverage | None, processes: Collection[WebProcess]) -> Coverage | None:
     """Extend the coverage by the times of web processes. Return None if nothing is known and none lives.
 
-    The time between the coverage and the start of the next process is an outage. It is unknown, and the
-    coverage ends before it, while another process may still show that it lived in that time.
+    The time between the coverage and the start of the next process is an outage. If another process may
+    still report that it ran in that time, the coverage ends before it.
     """
     if known is None:
         seen = [process.seen_at for process in processes if process.may_live]
@@ -87,10 +87,10 @@ class Expectation:
 
 
 def extend_deadline(expected: Expectation, outages: Collection[Outage]) -> datetime | None:
-    """Return a later deadline for a ping that an outage may have lost; None if the deadline stands.
+    """Return a later deadline for a ping that an outage may have lost; None if the deadline does not change.
 
-    A deadline is extended once, for any number of outages. It is extended again only after an outage that
-    lasted as long as `every` plus `grace`, since nothing can be known about that time.
+    A deadline is extended once, for any number of outages. A second extension needs an outage that
+    lasted as long as `every` plus `grace`, since nothing is known about that time.
     """
     begins, least = expected.begins_at, timedelta()
     if expected.is_extended:
@@ -104,9 +104,9 @@ def extend_deadline(expected: Expectation, outages: Collection[Outage]) -> datet
 
 
 def restart_deadline(expected: Expectation, shown: datetime, now: datetime) -> datetime | None:
-    """Return a new deadline after the clock, which showed `shown`, was set back to `now`; None if it stands.
+    """Return a new deadline after the clock was set back from `shown` to `now`; None: it does not change.
 
-    A ping that may have come around that time may be lost. A deadline that the new clock reaches only much
+    A ping around that time may be lost. A deadline that the new clock reaches only much
     later would hide a missing ping.
     """
     restarted = now + expected.within

@@ -30,7 +30,7 @@ def count_steps(policy: PolicyFacts) -> int:
 def get_next_due_at(incident: IncidentState, policy: PolicyFacts | None) -> datetime | None:
     """Return when the next step is due; None if the run is exhausted.
 
-    If the policy was deleted during the run, the last resort is due at once.
+    If the policy was deleted during the run, the last resort is due immediately.
     """
     if is_exhausted(incident, policy):
         return None
@@ -42,13 +42,13 @@ def get_next_due_at(incident: IncidentState, policy: PolicyFacts | None) -> date
 def is_exhausted(incident: IncidentState, policy: PolicyFacts | None) -> bool:
     """Return whether the run has no step left, by the present policy.
 
-    If the policy was deleted, the stored flag counts. An exhausted run goes on if its policy gets more steps.
+    If the policy was deleted, the stored value counts. An exhausted run continues if its policy gets a step.
     """
     return incident.exhausted if policy is None else incident.next_step >= count_steps(policy)
 
 
 def is_running(incident: IncidentState) -> bool:
-    """Return whether the run goes on: the incident is triggered, is not merged and still escalates."""
+    """Return whether the run continues: the incident is triggered, is not merged and still escalates."""
     is_triggered = incident.status is IncidentStatus.TRIGGERED
     return is_triggered and incident.parent is None and incident.escalating
 
@@ -61,7 +61,10 @@ def get_step_due_at(incident: IncidentState, policy: PolicyFacts, step: int) -> 
 
 
 def _get_pass_length(policy: PolicyFacts) -> timedelta:
-    """Return the last delay plus the gap before it, at least a minute (contract 4.4, row 4)."""
+    """Return the last delay plus its distance from the delay before, at least a minute.
+
+    Source: contract 4.4, row 4.
+    """
     delays = [0, *(step.delay_minutes for step in policy.steps)]
     return delays[-1] * MINUTE + max(MINUTE, (delays[-1] - delays[-2]) * MINUTE)
 
@@ -77,7 +80,7 @@ def advance(
     policy = config.policies.get(incident.escalation_policy or 0)
     resolver = OnCallResolver(config, now)
     effects: list[Effect] = []
-    # A policy that was deleted during the run names nobody either; this ends the run.
+    # A policy that was deleted during the run names nobody either, and the run ends.
     if policy is None or _reaches_nobody(incident, policy, resolver, now):
         effects += notify_last_resort(incident, config, author, now)
         incident = incident.with_changes(paged_someone=True)
@@ -212,7 +215,7 @@ def notify_last_resort(
 
 
 def get_last_resort(config: OnCallConfig) -> tuple[list[PersonFacts], Reason]:
-    """Return the people to notify when nobody else is, and who they are."""
+    """Return the people to notify if nobody else is notified, and the reason that names their role."""
     managers = [config.people[name] for name in config.managers if name in config.people]
     if managers:
         return managers, make_reason("managers_notified")

@@ -13,9 +13,9 @@ from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCall
 from models.domain.reasons import Parameter, Reason, make_reason
 
 MINUTE = timedelta(minutes=1)
-# An alert that was processed later than this notifies the people of the processing time, not of its arrival.
+# If an alert is processed later than this, it notifies the people who are on call at that later time.
 LATE_AFTER = MINUTE
-# A person can be assigned an incident that another person has acknowledged, or be asked to help with it.
+# Kinds that are also sent for acknowledged incidents. Another person can then be assigned or asked to help.
 # The resolve target of an SLA does not depend on an acknowledgement.
 KINDS_WHILE_OPEN = {NotificationKind.ASSIGNMENT, NotificationKind.RESPONDER, NotificationKind.SLA_RESOLVE}
 
@@ -44,7 +44,7 @@ _STATUS_REASONS = {
 
 
 def get_routing_time(config: OnCallConfig, at: datetime) -> datetime:
-    """Return the moment that decides whom an alert of time `at` notifies.
+    """Return the moment at which people must be on call to be notified by an alert of time `at`.
 
     This is `at`, or the processing time if the alert was processed more than `LATE_AFTER` later.
     """
@@ -53,9 +53,9 @@ def get_routing_time(config: OnCallConfig, at: datetime) -> datetime:
 
 
 def get_recipient(person: PersonFacts, at: datetime) -> PersonFacts:
-    """Return who is notified in place of a person, by the forwarding in force at this moment.
+    """Return the person to notify in place of this person, by the forwarding rule in force at a moment.
 
-    Of several forwardings, the one that began last counts. The forwarding of the receiver is not followed.
+    Of several rules, the one that began last counts. Forwarding rules of the receiver are ignored.
     """
     holding = [each for each in person.forwarding if each.start <= at < each.end]
     return max(holding, key=lambda each: each.start).to if holding else person
@@ -84,7 +84,7 @@ def build_notifications(
 ) -> list[NotificationState]:
     """Build one notification per notification rule of the person for the incident's urgency.
 
-    A person without such a rule gets one at once, at their own e-mail address. `reason_key` separates
+    A person without such a rule gets one immediately, at their own e-mail address. `reason_key` separates
     the reasons of one kind, for example by run and step.
     """
     receiver, why = _apply_forwarding(person, why, config, now)
@@ -102,8 +102,8 @@ def rebuild_notifications(
     """Build notifications again after the urgency of an incident changed, by the rules of the new urgency.
 
     Each person with a pending notification gets new ones. If the urgency was `raised` and the incident is
-    still triggered, the people of the last step and the assignee get new ones too. If it was lowered,
-    contacts that were notified before are not notified again.
+    still triggered, the people of the last step and the assignee get new ones too. If the urgency was
+    lowered, contacts that were notified before are not notified again.
     """
     known: dict[tuple[NotificationKind, str, int], list[NotificationFacts]] = {}
     for one in existing:
@@ -125,7 +125,7 @@ def rebuild_notifications(
 
 
 def _get_start(incident: IncidentState, existing: Iterable[NotificationFacts], now: datetime) -> datetime:
-    """Return the start of rebuilt notifications: if all were delayed until the run begins, they still are."""
+    """Return the start of rebuilt notifications: the start of the run if all existing ones waited for it."""
     run_started_at = incident.run_started_at
     is_delayed = all(one.not_before >= run_started_at for one in existing)
     return max(now, run_started_at) if is_delayed else now

@@ -33,10 +33,10 @@ def request_responders(
     author: Author,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Add a responder for each request and notify the people whom it names.
+    """Add a responder for each request and notify the people whom the request names.
 
-    Their notification rules apply, also if the incident is acknowledged. If it is resolved, nobody is
-    notified. A policy stands for the people of its first step with people. For a policy that names nobody,
+    Their notification rules apply, even if the incident is acknowledged. If it is resolved, nobody is
+    notified. A policy means the people of its first step with people. For a policy that names nobody,
     the team's managers or else the owner are notified: invariant 9 (design, section 2).
     """
     return tuple(

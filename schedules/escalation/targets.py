@@ -1,6 +1,6 @@
 """Find the people of a policy's steps at a moment, and the assignee of an incident.
 
-Contract section 4.4. The interface answers questions about on-call people with `OnCallResolver` too.
+Contract section 4.4. The HTTP interface and the commands use `OnCallResolver` too.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ class OnCallResolver:
         self._by_schedule: dict[str, list[Shift]] = {}
 
     def get_people(self, step: StepFacts) -> list[PersonFacts]:
-        """Return the people whom a step names, directly or by schedules: in its order, each once."""
+        """Return the people whom a step names, directly or by schedules: in order of targets, each once."""
         people = self._config.people
         usernames = {name: None for target in step.targets for name in self._list_usernames(target)}
         return [people[name] for name in usernames if name in people]
@@ -85,8 +85,8 @@ def choose_assignee(
     """Choose the assignee of an incident with this policy: the first person of the first step with people.
 
     With round robin, the targets of a first step without delay are chosen one after the other. The target
-    of index `next_target` is chosen or, if it names nobody now, the next one that does. The advance is
-    returned as an effect.
+    of index `next_target` is chosen. If it names nobody now, the next target that names anybody is chosen.
+    The advance is returned as an effect.
     """
     first = policy.steps[0] if policy and policy.steps else None
     if policy is not None and first is not None and is_round_robin(policy):

@@ -21,7 +21,7 @@ from models.domain.facts import (
 from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import EARLIEST, format_local
 
-# A longer list helps nobody; the first by time are shown.
+# At most this many problems are shown, the earliest first: nobody reads a longer list.
 MAX_PROBLEMS = 1_000
 # Up to this many problems of the same kind are shown one by one, more of them as one.
 MAX_SEPARATE = 3

@@ -1,7 +1,7 @@
 """Choose the shifts of a calendar feed: from a month ago until some months ahead, or less for many shifts.
 
-Calendar programs request feeds again and again, so this module limits the work and the length of an answer.
-Times count from the beginning of the day. So a feed stays the same all day unless a schedule changes.
+Calendar programs request feeds often, so this module limits the work and the length of an answer. Times count
+from the beginning of the day. So a feed stays the same all day unless a schedule changes.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ MONTH = 31 * DAY
 
 # A shift takes up to 500 bytes, and some programs read at most a megabyte.
 MAX_SHIFTS = 2000
-# How many of them may be past shifts.
+# At most this many of them are past shifts.
 MAX_PAST_SHIFTS = 500
 # Limit of turns and restrictions to compute, also those of other people: about a quarter of a second.
 MAX_WORK = 50_000
@@ -39,7 +39,7 @@ class CalendarShifts:
 
 
 def get_overrides_since(now: datetime) -> datetime:
-    """Return a time; overrides that ended before it are not in a feed and do not change one."""
+    """Return the time before which ended overrides do not matter for a feed."""
     return _get_today(now) - MONTH - MAX_SHIFT
 
 
@@ -69,7 +69,7 @@ def list_calendar_shifts(
 
 
 def _filter_person(schedule: ScheduleFacts, username: str) -> ScheduleFacts:
-    """Return the schedule with only those layers in which a person takes turns; the others cost work."""
+    """Return the schedule with only the layers in which a person takes turns: other layers need work."""
     return replace(schedule, layers=tuple(each for each in schedule.layers if username in each.usernames))
 
 

@@ -1,7 +1,7 @@
 """Compute when the restrictions of a layer allow shifts.
 
-Contract section 4.5. Restrictions begin and end at local times: one from 22:00 to 08:00 ends at 08:00 on
-every day of the year, also if the clock changes in that night.
+Contract section 4.5. Restrictions begin and end at local times. A restriction from 22:00 to 08:00 ends at
+08:00 every day, even if the clock changes in that night.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -36,7 +36,7 @@ def list_turns(
 
 
 class _ElapsedRotation:
-    """The start of turn k, and the turn that has begun at a moment, in elapsed time."""
+    """Find the start of turn k, and the turn that has begun at a moment, in elapsed time."""
 
     def __init__(self, layer: LayerFacts) -> None:
         self._start, self._length = layer.start, layer.shift_length
@@ -49,7 +49,7 @@ class _ElapsedRotation:
 
 
 class _LocalRotation(_ElapsedRotation):
-    """The same in local time."""
+    """Find the same in local time."""
 
     def __init__(self, layer: LayerFacts, zone: ZoneInfo) -> None:
         super().__init__(layer)

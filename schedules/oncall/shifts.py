@@ -30,10 +30,10 @@ MAX_SPANS = 1_000
 MAX_SPANS_TOTAL = 50_000
 # Requests are cut to this time, far from the ends of Python's calendar.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-# At least this much of a time is computed, even if it is more work than the limit.
+# At least this much of a requested time is computed, even if that is more work than the limit.
 MIN_SPAN = timedelta(hours=1)
 NOTHING = timedelta()
-# Stands for the end of something without an end.
+# The end of a turn that has no end.
 NEVER = datetime.max.replace(tzinfo=UTC)
 # No series of turns of one person is longer than this, except one without an end.
 MAX_SERIES = 36_525 * DAY
@@ -87,7 +87,7 @@ def share_work(requests: Sequence[WorkRequest], most: int = MAX_WORK) -> list[da
     """Return the time until which each schedule is computed, so that the total work is within `most`.
 
     Schedules with little work come first and the rest share what remains, so an expensive schedule does not
-    hide another. A schedule that does not fit at all gets its own start as end.
+    hide another. A schedule for which no work remains gets its start as end.
     """
     costs = [estimate_work([schedule], start, end) for schedule, start, end in requests]
     ends = [start for _, start, _ in requests]

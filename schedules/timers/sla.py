@@ -42,8 +42,8 @@ class SlaTarget:
     def key(self) -> str:
         """The unique key of the target in its incident. It contains the due time.
 
-        The key has only the beginning of the SLA's ID, since its column is short. A row number would not do:
-        a new SLA can get the row number of a deleted one.
+        The key has only the beginning of the SLA's ID, since its column is short. A row number is not
+        enough: a new SLA can get the row number of a deleted one.
         """
         return f"sla:{self.sla.unique_id[:8]}:{self.target_kind.value}:{self.due_at:%y%m%dT%H%M%S}"
 
@@ -186,7 +186,7 @@ def _notify(context: IncidentContext, timer: SlaTimer, escalation: SlaEscalation
 def _list_people(
     escalation: SlaEscalationFacts, config: OnCallConfig
 ) -> tuple[list[PersonFacts], tuple[Reason, ...]]:
-    """Return the people whom an escalation notifies, and why, if they are the last resort."""
+    """Return the people whom an escalation notifies, and the reasons if they are the last resort."""
     names = dict.fromkeys(escalation.usernames)
     people = [config.people[name] for name in names if name in config.people]
     if people:
@@ -198,7 +198,8 @@ def _list_people(
 def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -> Iterator[PersonFacts]:
     """Yield the people whom later escalations of the same target that are due by now notify.
 
-    After an outage, several escalations of a target can be overdue; each person hears of the last one only.
+    After an outage, several escalations of a target can be overdue. Each person is notified only of the last
+    one.
     """
     every = sorted(_list_escalations(timer.target), key=lambda each: each.due_at)
     later = every[every.index(timer) + 1 :]
