@@ -14,11 +14,12 @@ from models.domain.facts import LaneFacts
 class ParsedAlert:
     """One alert as its source sent it, after cleaning.
 
-    `entity_id` is None when the source gave none. `source_at` is the source's own time of this change of
-    state, if the source gave one. `requested_options` are what the current event operation can ask for
-    (contract 3.9): sla, escalation_policy, priority, tags, stakeholders, stakeholder_comms. `is_ping`: the
-    alert is a ping of a heartbeat, and the next ping is expected after it. `is_own`: Tocsin itself wrote the
-    alert.
+    - `entity_id`: None if the source gave none.
+    - `source_at`: the source's own time of this change of state, if the source gave one.
+    - `requested_options`: what a sender can request with the current event operation (contract 3.9): sla,
+      escalation_policy, priority, tags, stakeholders, stakeholder_comms.
+    - `is_ping`: the alert is a ping of a heartbeat, and the next ping is expected after it.
+    - `is_own`: Tocsin itself wrote the alert.
     """
 
     message: str
@@ -70,7 +71,7 @@ NO_INTEGRATION = 0
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A parsed alert with its identity: where and when Tocsin accepted it, and in which order.
+    """A parsed alert with its identity: where, when and in which order Tocsin accepted the alert.
 
     `event_id` never changes. `accepted_at` is the `now` of every decision about the alert, so that the batch
     size and the length of a queue change nothing. After the release of an alert that maintenance deferred,

@@ -38,18 +38,18 @@ RoleKey = tuple[str, int]
 class LaneState:
     """Entities and open incidents of one service, kept up to date by the effects of each decision.
 
-    Stages only read it; `run_stages` calls `apply_effects`. `firing_counts` is, for each incident, the number
-    of entities that are still firing, including entities without an alert in this batch. `past_incidents` is
-    the last incident of entities whose incident has ended.
+    Stages do not change it: `run_stages` and the simulation call `apply_effects`. `firing_counts` is, for
+    each incident, the number of entities that are still firing, including entities without an alert in this
+    batch. `past_incidents` is the last incident of entities whose incident has ended.
 
     `loaded_keys` are the entities that were looked up in the store (None: all). A rule can give an alert an
-    entity_id that was not loaded. It is then added to `missing`, and the batch must be decided again.
+    entity_id that was not loaded. The entity is then added to `missing`, and the batch is decided again.
 
-    `responders` and `roles` are the responders and role holders of open incidents. They are loaded only if
-    rules add responders or assign roles. The open children of an incident can belong to services outside
+    `responders` and `roles` are the responders and role holders of open incidents, loaded only if rules add
+    responders or assign roles. The open children of an incident can belong to services outside
     `locked` (None: all are locked). Their services are added to `locks_missing`, and the batch must be
-    decided again under their locks. `next_targets` is the place of the next target of each round-robin
-    policy, by row.
+    decided again under their locks. `next_targets` is the position of the next target of each
+    round-robin policy, by row.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class LaneState:
         return incident if incident is not None and incident.is_open else None
 
     def get_children(self, incident: IncidentState) -> list[IncidentState]:
-        """Return the open incidents that are merged into this one. They are resolved with it."""
+        """Return the open incidents that are merged into this one and are resolved with it."""
         ids = self._children.get(incident.row or 0, ())
         found = [one for one in map(self.incidents.__getitem__, ids) if one.is_open]
         if self.locked is not None:

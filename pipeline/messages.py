@@ -1,7 +1,7 @@
-"""The content of a message, in plain words that a person understands who was just woken up.
+"""The content of a message, in plain words for a person who was just woken up.
 
-It says what happened, where, how severe, since when, why this person is notified, and where to go. Texts come
-from unknown senders. So each is cleaned and shortened again here, whatever was done to it before.
+The content says what happened, where, how severe, since when, why this person is notified, and where to go.
+Texts come from unknown senders, so this module cleans and shortens each of them again.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MAX_SUMMARY = 2_000
 # At most this many incidents are listed in one message; the others are counted.
 MAX_LISTED = 100
 
-# What the recipient of a message can do with an incident: the new status, and the statuses in which it is
+# The actions that a message offers for an incident: the new status, and the statuses in which the action is
 # offered.
 ACTIONS = {
     "acknowledge": (IncidentStatus.ACKNOWLEDGED, {IncidentStatus.TRIGGERED}),
@@ -79,7 +79,7 @@ class LabelledText:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A button: an entry of ACTIONS, and the token that says on which incident and by whom."""
+    """A button: an entry of ACTIONS, and the token that names the incident and the user."""
 
     name: str
     token: str
@@ -97,10 +97,11 @@ class LabelledLink:
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """What a message says. Each channel makes from it what fits: a mail, 160 characters, or buttons.
+    """What a message says. Each channel formats it: as an e-mail, as 160 characters, or with buttons.
 
-    `title` says in one line what happened; it is enough for a channel with little space. `lines`, `details`,
-    `links` and `closing` follow in this order. All texts are clean, and have no line breaks but in `closing`.
+    `title` says in one line what happened; a channel with little space can send only the title. `lines`,
+    `details`, `links` and `closing` follow in this order. All texts are clean; only `closing` has line
+    breaks.
     """
 
     title: str
@@ -148,7 +149,7 @@ def build_test_content(requested_by: str, recipient: Recipient, now: datetime) -
 
 
 def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:
-    """Return an invitation. Nothing happens until the person confirms on the page behind its link."""
+    """Return an invitation. The person must confirm it on the page to which its link leads."""
     account = _shorten(invitation.account, MAX_NAME)
     inviter = _shorten(invitation.inviter, 200)
     return MessageContent(

@@ -17,7 +17,7 @@ from pipeline.rules.conditions import Subject
 from pipeline.sources.body import RequestBody
 
 # The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
-# for each of 25. They are written in one transaction; measured, 8 s on SQLite, and 4 kB of memory for each.
+# for each of 25 targets. One transaction writes them; measured, 8 s on SQLite, and 4 kB of memory per alert.
 MAX_EVENTS = 50_000
 
 
@@ -57,9 +57,9 @@ class CompiledRouter:
         return RoutingResult(why, records=rulesets.limit_records(records))
 
     def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
-        """Return the targets of a rule. If one action routes an alert and another drops it, it is routed.
+        """Return the targets of a rule. If one action routes and another suppresses, the alert is routed.
 
-        An alert too many does less harm than a missing one.
+        An unnecessary alert does less harm than a missing one.
         """
         routes = [a["integration"] for a in rule.actions if a["action_type"] == RouterAction.ROUTE]
         matches = [self.facts.targets.get(unique_id) for unique_id in dict.fromkeys(routes)]
@@ -84,7 +84,7 @@ class CompiledRouter:
 
 @dataclass(slots=True)
 class RouterLane:
-    """The state of a router's lane while one body is processed. It has no service and no entities.
+    """The state of a router's lane while one body is processed. The lane has no service and no entities.
 
     `source` is the extension of the URL that the body was sent to. `event_count` is the number of alerts that
     the body has become so far.
@@ -106,6 +106,6 @@ class RouterLane:
             raise TooManyAlerts
 
     def apply_effects(self, effects: Iterable[Effect]) -> None:
-        """Routing has no effects."""
+        """Raise ValueError for any effect: the stages up to `route` have none."""
         if any(True for _ in effects):
-            raise ValueError("a stage before routing has no effects")
+            raise ValueError("a stage up to routing has no effects")

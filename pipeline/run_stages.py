@@ -70,7 +70,7 @@ def _run_segment(
 
 
 def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> AlertInProgress:
-    """Remove options that an earlier segment set and that have been deleted since; a reason says so."""
+    """Remove options whose object was deleted after an earlier segment set them; add a reason."""
     options = progress.alert.options
     if options is NO_OPTIONS or isinstance(state, RouterLane):
         return progress

@@ -15,9 +15,9 @@ class Stage:
     """One stage of the pipeline.
 
     `split_after`: whether operators can give the stages after it a queue of their own
-    (TOCSIN_PIPELINE_QUEUES). `reads_past_incidents`: whether the stage needs to know the results of earlier
-    alerts to decide about this one. It then decides in the last segment, where they are known, whatever the
-    queue splits are. `queue`: the queue that begins with this stage, if one does.
+    (TOCSIN_PIPELINE_QUEUES). `reads_past_incidents`: whether the stage needs the results of earlier alerts
+    to decide about this one. Such a stage runs in the last segment, where they are known, for any queue
+    splits. `queue`: the queue that begins with this stage, if one does.
     """
 
     name: str

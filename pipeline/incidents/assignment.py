@@ -41,8 +41,8 @@ def assign(
     """Assign the incident to a person: escalation stops, the person is notified, a snooze ends (contract
     4.3).
 
-    `person` None leaves the incident unassigned. If it is triggered and an assignment had stopped its
-    escalation, a new run starts.
+    `person` None leaves the incident unassigned. If the incident is triggered and an assignment had stopped
+    its escalation, a new run starts.
     """
     incident, author, now = context.incident, context.author, context.now
     row = person.row if person else None

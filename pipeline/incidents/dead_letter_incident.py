@@ -31,7 +31,7 @@ DELETED_SUMMARY = (
 def build_alert(trace_id: str, receipt: int, integration: int, accepted_at: datetime) -> Alert:
     """Return the alert that Tocsin writes about an alert that it could not process.
 
-    After each replay of the dead letter it is another alert.
+    After each replay of the dead letter, the alert has another event_id.
     """
     return Alert(
         event_id=identity.make_event_id(f"{trace_id} {accepted_at.isoformat()}", -1, integration),
@@ -46,7 +46,7 @@ def build_alert(trace_id: str, receipt: int, integration: int, accepted_at: date
 
 
 def open_for_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
-    """Open one incident for all dead letters of an integration. No effects while it is open."""
+    """Open one incident for all dead letters of an integration. While it is open, return no effects."""
     entity = state.get_entity(alert.integration, ENTITY_ID)
     if state.get_open_incident(entity) is not None:
         return ChangeSet()
@@ -74,7 +74,7 @@ def _open_incident(
     now: datetime,
     entity: EntityState | None = None,
 ) -> ChangeSet:
-    """Open the incident. Its IDs follow from `name`. It collects no alerts: they would be hidden in it."""
+    """Open the incident. Its IDs follow from `name`. It collects no alerts: nobody would see them there."""
     facts = state.facts
     new = NewIncident(
         unique_id=identity.make_incident_id(name),

@@ -1,6 +1,4 @@
-"""What all changes of an incident share: open it, start its escalation run, derive its timers from its
-state.
-"""
+"""Functions that all changes of an incident use: open it, start its escalation run, compute its timers."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -60,8 +58,7 @@ def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> 
     if person is None:
         return effects
     incident, config, author, now = context.incident, context.config, context.author, context.now
-    # A run that starts later notifies the people of its first step then. It is not known now who will be on
-    # call.
+    # A run that starts later notifies the people who are on call then. They are not known now.
     at = max(now, incident.run_started_at)
     known = config if at == now else replace(config, schedules={})
     _, first = escalation.advance(incident, known, author, at)
@@ -93,8 +90,8 @@ def clear_snooze(incident: IncidentState) -> IncidentState:
 def detach(incident: IncidentState, now: datetime) -> IncidentState:
     """Return the incident without snooze and without parent.
 
-    Its timeouts start again. Otherwise all those that passed during the snooze or the merge would be due at
-    once.
+    Its timeouts start again. Otherwise all timeouts that passed during the snooze or the merge would be due
+    immediately.
     """
     if incident.snoozed_till is None and incident.parent is None:
         return incident

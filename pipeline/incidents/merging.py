@@ -19,10 +19,7 @@ from pipeline.incidents.status import change_status
 
 
 def check_merge(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:
-    """Return why these incidents cannot be merged into the parent, in words that name them.
-
-    None: they can.
-    """
+    """Return a text for people: why these incidents cannot be merged into the parent. None: they can."""
     if not parent.is_open or parent.parent is not None:
         state = "resolved" if parent.parent is None else "merged into another one"
         return f"{format_number(parent)} is {state}."

@@ -15,7 +15,7 @@ CONTEXT_WINDOW = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True)
 class NewIncident:
-    """What the origin of a new incident says about it. References are row numbers.
+    """The values of a new incident that its origin sets. References are row numbers.
 
     Without a policy, an SLA or a priority, the incident gets those of its service; without an assignee, its
     policy chooses one.
@@ -49,7 +49,7 @@ def build_incident(
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
     """Return the incident as it is at its creation, and the round-robin effect of its assignment.
 
-    `next_targets` are the places of the next targets of round-robin policies, by row.
+    `next_targets` are the positions of the next targets of round-robin policies, by row.
     """
     policy = new.escalation_policy or service.escalation_policy
     assignee, advanced = new.assignee, tuple[Effect, ...]()

@@ -42,7 +42,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, why: Reason)
         return _retrigger(context, why)
     reclaimed = () if incident.is_open else _reclaim(context)
     if status is IncidentStatus.ACKNOWLEDGED:
-        # The timeouts of a reopened incident start again. Otherwise they would be over at once.
+        # The timeouts of a reopened incident start again. Otherwise they would be over immediately.
         before = incident if incident.is_open else reopen(incident, now).with_changes(acknowledged_date=None)
         changed = before.with_changes(
             status=status,
@@ -85,8 +85,9 @@ def _retrigger(context: IncidentContext, why: Reason) -> tuple[Effect, ...]:
 
 
 def _reclaim(context: IncidentContext) -> tuple[Effect, ...]:
-    """Return the effects for an incident that is open or triggered again: its entities, and the end of a
-    merge.
+    """Return the effects for an incident that is open or triggered again.
+
+    A reopened incident gets its entities back, and a merged one is no longer merged.
     """
     incident = context.incident
     entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
@@ -110,7 +111,7 @@ def _resolve_children(context: IncidentContext) -> tuple[Effect, ...]:
 
 
 def check_snooze(incident: IncidentState) -> str | None:
-    """Return why the incident cannot be snoozed, in words. None: it can."""
+    """Return a text for people: why the incident cannot be snoozed. None: it can."""
     if incident.status is not IncidentStatus.ACKNOWLEDGED:
         return "Only an acknowledged incident can be snoozed."
     return None if incident.parent is None else "It is merged into another incident and already silent."

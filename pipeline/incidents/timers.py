@@ -1,8 +1,8 @@
 """All kinds of timers, in one table: which state of an incident requires a timer, and what a due timer does.
 
-A timer contains no instruction. When it is due, it is decided from the state of the incident at that moment.
-A timer that is not yet due by the current settings, or no longer needed, has no effects, and its outcome says
-why. A timer that is late still acts. The module decide_timer.py turns a decision into effects.
+A timer contains no instruction. When it is due, the decision depends on the state of the incident at that
+moment. A timer that is not due by the current settings, or not needed any more, has no effects; its outcome
+says why. A late timer still has its effects. pipeline/incidents/decide_timer.py completes the effects.
 """
 
 from collections.abc import Callable, Iterable
@@ -152,7 +152,7 @@ def _get_auto_resolve_at(incident: IncidentState, service: ServiceFacts) -> date
 def _get_age_start(incident: IncidentState) -> datetime:
     """Return the start of the incident's age.
 
-    Neither an assignment nor an acknowledgement timeout moves it.
+    Assignments and acknowledgement timeouts do not change this start.
     """
     return incident.timeouts_started_at or incident.creation_date
 

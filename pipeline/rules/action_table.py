@@ -1,7 +1,7 @@
 """The table of the actions of alert rules. Contract section 3.10.
 
-`web` builds the schema of an action, its checks and its description from this table. Offboarding finds the
-actions that name a user with it.
+The HTTP interface builds the schemas, checks and descriptions of actions from this table. Offboarding uses it
+to find the actions that name a user.
 """
 
 import re
@@ -41,7 +41,7 @@ class TextField:
     max_length: int = MAX_TEXT_LENGTH
 
 
-# The fields of every action. An action that does not use them keeps what was sent and ignores it.
+# The fields of every action. An action that does not use them stores the sent values and ignores them.
 COMMON_FIELDS = (TextField("key", max_length=255), TextField("value"))
 
 
@@ -118,9 +118,9 @@ _PLACEHOLDER = re.compile(r"\{\{[^{}]*\}\}")
 
 
 def get_ids(action: Action, reference: ReferenceField) -> list[str]:
-    """Return the IDs in a field; an empty field gives an empty ID.
+    """Return the IDs in a field; for an empty field, one empty ID.
 
-    Objects that a placeholder names are not known yet and are omitted.
+    Placeholders are left out: the objects that they name are not known yet.
     """
     text: str = action[reference.name] or ""
     if not reference.has_own_field:

@@ -1,8 +1,8 @@
 """The actions of a matching alert rule: one function for each line of action_table.py. Contract section 4.2.
 
-A function has the name that its action has in the alert trace. It takes the alert as the earlier rules left
-it and returns a Change. An action that names something that does not exist changes nothing, and its note says
-so. No action raises an error.
+A function has the name that its action has in the alert trace. It takes the alert as earlier rules and
+actions changed it, and returns a Change. An action that names an object that does not exist changes nothing,
+and its note says so. No action raises an error.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_cod
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
 from schedules.escalation.targets import get_people_on_call
 
-# Nobody reads an incident with more notes, tags or tasks than these.
+# Limits for one alert: nobody reads an incident with more notes, tags or tasks.
 MAX_NOTES = 50
 MAX_TAGS = 50
 MAX_TASKS = 50
@@ -34,7 +34,7 @@ Action = Mapping[str, Any]
 class Change:
     """The alert after an action, and the changed value before and after it, for people.
 
-    `note` says why nothing changed.
+    `note` says why nothing changed, or not everything.
     """
 
     alert: Alert

@@ -1,7 +1,7 @@
 """Apply what a sender requests with an alert of the current event operation: contract section 3.9.
 
-A request that names an object of the team is applied. Otherwise it is ignored without an error, and the alert
-trace says so.
+A request that names an object of the team is applied. Other requests are ignored without an error, and the
+alert trace shows them.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from pipeline.rules.actions import MAX_TAGS, find_reference
 
 
 def apply_requested(alert: Alert, references: References) -> tuple[Alert, tuple[Reason, ...]]:
-    """Return the alert with its requested options applied, and what the alert trace says about them."""
+    """Return the alert with its requested options applied, and the notes on them for the alert trace."""
     requested_options = alert.parsed.requested_options
     found = {
         "escalation_policy": _look_up(references.policies, requested_options.get("escalation_policy")),

@@ -1,7 +1,7 @@
 """The compiled alert rules of an integration: which of them match an alert, and what their actions change.
 
-They are compiled once per version of the configuration. An index selects the rules that can match an alert.
-Rules act in order, each on the alert as the earlier rules left it (contract section 4.2).
+The rules are compiled once per version of the configuration. An index selects the rules that can match an
+alert. Rules act in order, each on the alert as the earlier rules left it (contract section 4.2).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from pipeline.rules.conditions import (
     reads_past_incidents,
 )
 
-# What the alert trace keeps of each alert: the number of rules, and the characters of each value.
+# Limits of the alert trace for each alert: the number of rules, and the characters of each value.
 MAX_RECORDS = 50
 MAX_SHOWN_LENGTH = 200
 
@@ -55,9 +55,7 @@ class RuleSetResult:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`compiled` is None for a condition that cannot be read any more: it never matches, and `problem`
-    says why.
-    """
+    """A condition of a rule. `compiled` None: it cannot be read and never matches; `problem` says why."""
 
     compiled: CompiledCondition | None
     problem: Reason | None = None
@@ -74,12 +72,12 @@ def compile_condition(*texts: str) -> Condition:
         return Condition(None, make_reason("rule_unreadable", error=shorten(str(error))))
 
 
-# It takes the place of a condition that cannot be read, to keep the positions in an index.
+# Replaces a condition that cannot be read, so that the positions in an index stay the same.
 _ALWAYS = compile_rule("")
 
 
 def build_index(conditions: Iterable[Condition]) -> Index:
-    """Return an index. It always offers conditions that cannot be read, so that a record says so."""
+    """Return an index. Conditions that cannot be read are always candidates, so that a record shows them."""
     return Index([each.compiled or _ALWAYS for each in conditions])
 
 
@@ -198,7 +196,7 @@ def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, obj
 
 
 def limit_records(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Return at most MAX_RECORDS records; the last entry then says how many were left out."""
+    """Return at most MAX_RECORDS records. If some were left out, one more entry has their number."""
     if len(records) <= MAX_RECORDS:
         return tuple(records)
     # Keep matches before others.

@@ -1,4 +1,4 @@
-"""Fill a text with `{{...}}` in it from an alert. Placeholders are paths and nothing else: never code."""
+"""Replace the placeholders `{{...}}` in a text by values of an alert. A placeholder is a path, never code."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def render(template: str, subject: Mapping[str, object]) -> str:
     """Return the template with each placeholder replaced by its value; a missing value is empty.
 
     Names are those of `conditions.build_subject`, with or without `alert.` before them. Several values are
-    joined with ", ". Placeholders in a filled-in text are not replaced. The result is truncated at
+    joined with ", ". Placeholders in an inserted value are not replaced. The result is truncated at
     MAX_RESULT_LENGTH. Placeholders after the first MAX_PLACEHOLDERS are empty.
     """
     parts: list[str] = []

@@ -1,6 +1,6 @@
-"""The course of time in a simulation without any reaction: timers, messages to send, and their results.
+"""Run the time of a simulation in which nobody reacts: fire timers and send messages, in memory.
 
-It does in memory what workers do: process alerts, fire timers, release maintenance and send messages.
+The engine does what workers do: process alerts, fire timers, release deferred alerts and send messages.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -91,7 +91,7 @@ class SimulatedMessage:
 
 @dataclass(slots=True)
 class _Pending:
-    """The notifications of one transaction, by key. `seen_keys` are the keys of all it ever created."""
+    """The notifications of one transaction, by key. `seen_keys` also has the keys of cancelled ones."""
 
     notifications: dict[str, NotificationState] = field(default_factory=dict)
     seen_keys: set[str] = field(default_factory=set)
@@ -112,8 +112,8 @@ class _Pending:
 class SimulationEngine:
     """The state of a simulation, and the rules by which it continues.
 
-    It ends early, and `is_truncated` is set, as soon as `should_stop` returns true or too much happens. But
-    it first sends all notifications that are due at that moment.
+    The simulation ends early if `should_stop` returns true or MAX_SIMULATED_EVENTS is reached. Then
+    `is_truncated` is set. Before the end, it sends all notifications that are due at that moment.
     """
 
     state: LaneState
@@ -131,11 +131,11 @@ class SimulationEngine:
     # By incident and key, in the order of creation.
     _timers: dict[tuple[str, str], TimerState] = field(default_factory=dict)
     _messages: list[SimulatedMessage] = field(default_factory=list)
-    # Keys of all notifications ever created, and of the cancelled ones: invariant 8 (design, section 2).
+    # Keys of all notifications that were created, and of the cancelled ones: invariant 8 (design, section 2).
     _created_keys: set[str] = field(default_factory=set)
     _cancelled_keys: set[str] = field(default_factory=set)
     _fired_count: int = 0
-    # Everything before this time has happened; at this time, something may still happen.
+    # All events before this time are simulated. At this time, more events are possible.
     _current_time: datetime | None = None
     # The alerts that maintenance deferred, and when it ends.
     _deferred: list[Alert] = field(default_factory=list)
@@ -170,7 +170,10 @@ class SimulationEngine:
             yield event.incident
 
     def defer(self, alerts: Iterable[Alert], now: datetime, until: datetime) -> None:
-        """Store which of these alerts maintenance deferred, and its end if it is not later than `until`."""
+        """Store which of these alerts maintenance deferred, and its end.
+
+        An end after `until` is not exact.
+        """
         deferred = {entity.deferred_alert for entity in self.state.entities.values()}
         self._deferred = [alert for alert in alerts if alert.event_id in deferred]
         self._release_at = _get_maintenance_end(self.state.facts, now, until) if self._deferred else None
@@ -187,7 +190,7 @@ class SimulationEngine:
         self.process(released, now)
 
     def run(self, start: datetime, until: datetime, *, inclusive: bool) -> None:
-        """Let time pass to `until`, `inclusive` or not. Stops if too much happens."""
+        """Simulate the time from `start` to `until`, `inclusive` or not, or to an early end."""
         while (moment := self.get_next_time()) is not None:
             now = max(moment, start)
             if now > until or (now == until and not inclusive):
@@ -203,9 +206,7 @@ class SimulationEngine:
             self._send_due(now)
 
     def get_next_time(self, incidents: Collection[str] | None = None) -> datetime | None:
-        """Return when the next event happens to one of these incidents (None: to any) or to a deferred
-        alert.
-        """
+        """Return the time of the next event of these incidents (None: of all) or of the deferred alerts."""
 
         def is_selected(incident: str) -> bool:
             return incidents is None or incident in incidents
@@ -405,7 +406,7 @@ def _build_end_event(event: EventState, now: datetime) -> SimulatedEvent:
 
 
 def _get_maintenance_end(facts: LaneFacts, now: datetime, until: datetime) -> datetime | None:
-    """Return when the maintenance ends, or a time after `until`. None: it has no end."""
+    """Return when the maintenance ends, or any time after `until`. None: the maintenance has no end."""
     if facts.service.under_maintenance:
         return None
     moment = now

@@ -55,9 +55,9 @@ def simulate(
     """Return what happens to alerts that are accepted at `at`, and during `duration` after it.
 
     `state` is the state of the lane; the simulation changes it. Its incidents are as they were at `since`
-    (None: `at`). `pending` are their pending notifications at that time. Their timers existed in
-    `timer_order`, and the timers of `fired` had fired (by incident and key). These incidents change too
-    before the alerts arrive. But the result contains only incidents that are related to the alerts.
+    (None: `at`). `pending` are their pending notifications at that time. `timer_order` is the order of their
+    timers, and `fired` are their one-time timers that have fired (both by incident and key). These
+    incidents change before the alerts arrive. The result contains only incidents that the alerts concern.
     `should_stop` can end the simulation early, and the result is then truncated.
     """
     engine = SimulationEngine(state, should_stop, set(fired))

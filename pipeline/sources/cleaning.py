@@ -33,7 +33,7 @@ def clean_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
 def clean_entity_id(text: str) -> str:
     """Return an identifier without unfit characters.
 
-    It is never truncated, since two different identifiers could then become equal.
+    The identifier is never truncated: two different identifiers could then become equal.
     """
     return _UNFIT.sub("", _NEWLINE.sub(" ", text)).strip()
 

@@ -26,7 +26,7 @@ class Body(msgspec.Struct):
     alert_type: str | int | None = None
     suppressed: bool | None = None
     entity_id: str | int | None = None
-    # Some clients send "" for nothing, and no alert is refused because of that.
+    # Some clients send "" for an empty value, and no alert is refused because of that.
     payload: dict[str, Any] | str | None = None
     urls: list[str | dict[str, Any] | None] | str | None = None
     images: list[str | dict[str, Any] | None] | str | None = None

@@ -1,8 +1,8 @@
 """Pings of a monitored job, and the alert that Tocsin writes itself when a ping is missing.
 
-Every body is a ping, an empty one too: a backup job that posts a page of its output has run. A body that
-reports a failure is more than a ping. A broken JSON object is refused, since it may have reported a failure.
-All pings of an integration are about one entity, so that the next ping resolves the open incident.
+Every body is a ping, even an empty one: a backup job that posts a page of its output has run. A body can also
+report a failure. A broken JSON object is refused, because it may have reported a failure. All pings of an
+integration are about one entity, so that the next ping resolves the open incident.
 """
 
 import json

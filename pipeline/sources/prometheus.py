@@ -23,7 +23,7 @@ SEVERITIES = {
 
 Labels = dict[str, object]
 
-# More than fit into 8 MiB of real alerts. With empty alerts, 8 MiB could hold millions.
+# More real alerts than fit into 8 MiB. Without this limit, 8 MiB could contain millions of empty alerts.
 MAX_ALERTS = 40_000
 
 # The fields of a group are stored with each of its alerts: at most this many bytes in all. Alertmanager only

@@ -1,6 +1,6 @@
 """Stage 4: decide whether an alert is new. A duplicate is an alert whose entity an open incident holds.
 
-Disabled services, maintenance and time-based collation are decided here too. Contract sections 4.1 and 4.3.
+The stage also applies disabled services, maintenance and time-based collation. Contract sections 4.1 and 4.3.
 """
 
 from dataclasses import replace
@@ -76,7 +76,7 @@ def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: d
 def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
     """Store a deferred alert that would open an incident, so that people are notified of it later.
 
-    It is released if it is still firing then (workers/periodic/release_maintenance.py).
+    workers/periodic/release_maintenance.py releases the alert later if it is still firing.
     """
     is_firing = opens_incident(state.facts.integrations[alert.integration], alert.alert_type)
     if not is_firing or _is_older_than_resolve(alert, entity, now):
@@ -87,7 +87,7 @@ def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -
 def _find_maintenance(state: LaneState, now: datetime) -> Reason | None:
     """Return why the service is under maintenance, or None.
 
-    The maintenance can apply at the alert's own time or, if the alert was processed late, at that later time.
+    The maintenance can apply at the time of the alert or, if it was processed late, at the processing time.
     """
     if state.facts.service.under_maintenance:
         return make_reason("service_under_maintenance", service=state.facts.service.name)
@@ -148,8 +148,9 @@ def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> 
 
 
 def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
-    """Join the incident that still collects (time-based collation). The minutes count from the
-    creation of that incident.
+    """Add the alert to the collecting incident (time-based collation), if that incident is new enough.
+
+    The minutes count from the creation of that incident.
     """
     service = state.facts.service
     if service.collation is not Collation.TIME_BASED:

@@ -67,7 +67,7 @@ def _explain_levels(alert: Alert, integration: IntegrationFacts) -> Reason:
 
 
 def _build_new(alert: Alert, state: LaneState) -> NewIncident:
-    """Return what the alert and its rules say about the incident that it opens."""
+    """Return the values that the alert and its rules set for the incident."""
     options = alert.options
     return NewIncident(
         unique_id=identity.make_incident_id(alert.event_id),
@@ -86,7 +86,7 @@ def _build_new(alert: Alert, state: LaneState) -> NewIncident:
 
 
 def _stop_collecting(service: ServiceFacts, state: LaneState) -> tuple[SaveIncident, ...]:
-    """End the collection of the incident before: only one incident of a service collects alerts.
+    """Stop the previous incident from collecting alerts: only one incident of a service collects.
 
     This is invariant 3 (design, section 2).
     """

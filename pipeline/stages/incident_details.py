@@ -1,4 +1,4 @@
-"""What an alert adds to its incident as its sender and its rules set it: contract 4.2."""
+"""Build the details that an alert adds to its incident, as its sender and rules set them: contract 4.2."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,9 +45,7 @@ def build_details(
 
 
 def _assign_roles(alert: Alert, incident: str, state: LaneState, now: datetime) -> Iterator[Effect]:
-    """Return only the roles that change: the incident timeline shows each change once, for any number of
-    alerts.
-    """
+    """Yield effects only for roles that change, so that the incident timeline shows each change once."""
     roles = {role.row: role for role in state.facts.references.roles.values()}
     for row, username in alert.options.roles:
         person = state.facts.config.people.get(username)

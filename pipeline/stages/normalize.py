@@ -56,7 +56,7 @@ def build_alert(
 
 
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
-    """Record how the alert was understood; its body has been parsed already."""
+    """Record the level of the alert and whether the sender gave the entity_id. The body is parsed before."""
     level = alert.alert_type.name.lower()
     if alert.parsed.entity_id:
         return proceed(make_reason("entity_given", level=level))

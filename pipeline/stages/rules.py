@@ -12,7 +12,7 @@ from pipeline.rules import requested_options
 def reads_past_incidents(alert: Alert, state: LaneState) -> bool:
     """Return whether this alert's rules read the results of earlier alerts.
 
-    Only the transaction of dedupe knows them.
+    Only the transaction that runs dedupe knows these results.
     """
     ruleset = state.rulesets.get(alert.integration)
     return ruleset is not None and ruleset.reads_past_incidents
@@ -37,9 +37,9 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 
 def _expect_ping(alert: Alert, state: LaneState) -> tuple[ExpectPing, ...]:
-    """Return the effect of a ping, whatever the rules make of the alert.
+    """Return the effect of a ping. It does not depend on the rules.
 
-    Pings of all keys, of integrations and of routers, pass this stage.
+    Pings that were sent with any key, of an integration or of a router, pass this stage.
     """
     within = state.facts.integrations[alert.integration].ping_timeout
     if within is None or not alert.parsed.is_ping:

@@ -1,8 +1,8 @@
-"""Conditions of rules: decide whether a rule_json, in either of its two syntaxes, holds for an alert.
+"""Conditions of rules: decide whether a rule_json holds for an alert. A rule_json has one of two syntaxes.
 
 Call `compile_rule` once when a rule is saved or loaded, and create an `Index` once per list of rules. Call
-`evaluate` for each candidate and alert. Everything is pure. Only engine.py and patterns.py use external
-libraries.
+`evaluate` for each candidate and alert. Everything is pure. Only engine.py uses the library for JSON Logic,
+and only patterns.py uses the library for regular expressions.
 """
 
 from pipeline.rules.conditions.bad import BadRule

@@ -14,9 +14,7 @@ MAX_SHOWN_LENGTH = 100
 
 
 def quote(value: object) -> str:
-    """Return a sender's value as an error can quote it: short, and without the contents of a list or
-    object.
-    """
+    """Return a value for the text of an error: short, and without the contents of a list or object."""
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):

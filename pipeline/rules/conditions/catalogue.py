@@ -1,8 +1,8 @@
 """The table of the fields that conditions know, with the operators of each in the query builder.
 
 An operator builds JSON Logic from a read and its values. Comparisons of text are case-sensitive, except
-`like` and `contains`. Each negative operator is true exactly when its positive one is false. The ends of a
-range belong to it. Times and dates are in UTC.
+`like` and `contains`. Each negative operator is true exactly when its positive one is false. A range includes
+its first and its last value. Times and dates are in UTC.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ Build = Callable[[Logic, Sequence[Any]], Logic]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`value_count` is the number of values that it needs; None means one or more."""
+    """An operator. `value_count` is the number of values that it needs; None means one or more."""
 
     build: Build
     value_count: int | None = 1
@@ -35,9 +35,9 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`read` converts the values of a condition to the form of the subject.
+    """A field. `read` converts the values of a condition to the form of the subject.
 
-    `coded` fields use it in JSON Logic too.
+    For `coded` fields, values in JSON Logic are converted too.
     """
 
     operators: Mapping[str, Operator]
@@ -124,8 +124,8 @@ FIELDS: dict[str, Field] = {
     "seconds_since_last": Field(ORDER, literals.read_number),
 }
 
-# The payload has its own operators: a value at a path (this one; operatorOptions.ploperator names the
-# comparison), or whether a path has any value (any operator whose name contains "key").
+# The payload has its own operators. PAYLOAD_SEARCH compares the values at a path; operatorOptions.ploperator
+# names the comparison. An operator whose name contains "key" tests whether the path has any value.
 PAYLOAD = "payload"
 PAYLOAD_SEARCH = "payloadsearch"
 PAYLOAD_OPERATORS = TEXT | CHOICE
@@ -134,5 +134,5 @@ PAYLOAD_OPERATORS = TEXT | CHOICE
 def normalize_field(field: str) -> str:
     """Return a field's name as in FIELDS. Unknown names are returned unchanged."""
     name = field.strip().removeprefix("alert.")
-    # The full name differs between clients: seconds_since_last_similar_incident and the like.
+    # The full name differs between clients, for example seconds_since_last_similar_incident.
     return "seconds_since_last" if name.startswith("seconds_since") else name

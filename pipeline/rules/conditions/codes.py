@@ -43,9 +43,7 @@ def convert_codes(logic: Logic) -> Logic:
 
 
 def _convert_iterator(arguments: Logic) -> Logic:
-    """Leave the part that runs for each item unchanged: it reads the variables of the item, not of the
-    alert.
-    """
+    """Convert all parts except the one that runs for each item: that part does not read the alert."""
     if not isinstance(arguments, list):
         return arguments
     return [each if index == 1 else convert_codes(each) for index, each in enumerate(arguments)]

@@ -13,7 +13,8 @@ import msgspec
 
 from pipeline.rules.conditions import paths, patterns
 
-# The core, and plain functions for text and numbers. No clock (`now`), no errors raised, nothing quadratic.
+# The core, and plain functions for text and numbers. No operator reads the clock, raises errors, or needs
+# quadratic time.
 OPERATOR_GROUPS = ["ExtString", "ExtControl", "ExtMath"]
 # Operations of one evaluation: about 10 ms at most. Ordinary rules need fewer than 50.
 BUDGET = 100_000
@@ -111,7 +112,7 @@ def run(compiled: Program, data: object) -> str:
     except datalogic_py.DataLogicError as error:
         raise EvaluationError(_get_reason(error)) from None
     except BaseException as error:
-        # A panic of the engine is not an Exception. Nor is an interrupt, which must be raised again.
+        # A panic of the engine is a BaseException, as an interrupt is. An interrupt must be raised again.
         if type(error).__name__ != "PanicException":
             raise
         raise EvaluationError("the engine failed") from None

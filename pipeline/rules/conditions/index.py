@@ -104,10 +104,10 @@ def _build_text_equality(variable: Variable, values: object) -> Equality | None:
 
 
 def _is_plain(equality: Equality) -> bool:
-    """Return whether `==` is plain equality of texts here.
+    """Return whether `==` only compares texts here.
 
-    It is not if a text can be read as a number, a time or a duration ("1d" == "24h"). All of these begin with
-    a digit, a sign or a blank. It is not for "" either, which equals null.
+    If a text can be read as a number, a time or a duration, `==` compares these values ("1d" == "24h"). Such
+    a text begins with a digit, a sign or a blank. The text "" equals null.
     """
     name = equality.variable
     if len(name) == 1 and name[0] in FIELDS and FIELDS[name[0]].coded:

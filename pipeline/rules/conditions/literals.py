@@ -77,7 +77,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def read_date(value: object) -> str:
-    """Return a day as "YYYY-MM-DD"; a time after it is left out."""
+    """Return a day as "YYYY-MM-DD", without a time of day after it."""
     match = _DATE.fullmatch(_check_text(value).strip())
     if match is None:
         raise ValueError(f"{quote(value)} is not a date: write YYYY-MM-DD")

@@ -1,6 +1,6 @@
 """Paths into a payload, as people write them: `$.alerts[0].labels["app.name"]`, `a.b[*].c`, `a.0.b`.
 
-A path finds any number of values. `[*]` (or `*`) stands for each item of a list and each value of an object.
+A path finds any number of values. `[*]` (or `*`) means each item of a list and each value of an object.
 There are no filters, slices or recursive searches.
 """
 

@@ -19,8 +19,8 @@ MAX_SEARCHES = 100
 class Verdict:
     """The result of a condition for one alert.
 
-    `note` says why a condition could not match, or which part of it is unknown. `read` are the variables that
-    it reads and their values, None for what the alert does not have.
+    `note` says why the condition could not match, or which part of it is unknown. `read` has the variables
+    that the condition reads, with their values; None: the alert does not have the variable.
     """
 
     matches: bool

@@ -12,7 +12,7 @@ Subject = Mapping[str, Any]
 
 # The only variable that depends on the results of earlier alerts.
 SECONDS_SINCE_LAST = "seconds_since_last"
-# Seconds since the last similar incident if there was none: in comparisons it was long ago.
+# The value of SECONDS_SINCE_LAST if there was no similar incident: larger than any real time.
 NEVER = 10**12
 
 
@@ -63,7 +63,7 @@ def is_search(variable: Variable) -> bool:
 
 
 def get_canonical_name(variable: Variable) -> Variable:
-    """Return the variable as in the catalogue: without `alert.`, and with its only name here."""
+    """Return the variable without `alert.`, and with the name that the catalogue uses."""
     plain = variable[1:] if variable[0] == "alert" and len(variable) > 1 else variable
     return (catalogue.normalize_field(plain[0]), *plain[1:])
 
@@ -84,7 +84,7 @@ def _follow(subject: Subject, steps: Variable) -> tuple[object, int, object]:
     """Return the value after these steps, the number of steps to use for the engine, and the value for the
     engine.
 
-    They differ if there is a list on the path: the engine gets the whole list.
+    The two values differ if there is a list on the path: the engine gets the whole list.
     """
     value: object = subject
     used: int = len(steps)

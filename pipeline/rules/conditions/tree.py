@@ -1,8 +1,8 @@
 """Translate the query builder's tree of groups and rules to JSON Logic.
 
-A rule of the tree with an unknown field, operator or value never helps the condition to match. It counts as
-false, or as true if a `not` around it would turn that into a match. A note says so. A group without children
-is true; a rule without field and operator is ignored.
+A rule of the tree with an unknown field, operator or value must not make the condition match. Such a rule
+counts as false. Inside a `not`, it counts as true, so that the `not` gives false. A note says so. A group
+without children is true; a rule without field and operator is ignored.
 """
 
 from collections.abc import Iterator, Mapping
