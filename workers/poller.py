@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
-from models.domain.channels import CHANNELS
+from models.domain.channels import CHANNELS, get_channel_name
 from models.store.base import STORE_ERRORS, connection
 from runtime.redis import redis_status
 from workers.alerts import process_lane, process_router
@@ -70,7 +70,7 @@ class Poller:
             requested.wait()
             requested.clear()
             if not self._stopping.is_set():
-                run_safely("deliver", lambda: deliver.send_due(channel))
+                run_safely(f"deliver.{get_channel_name(channel)}", lambda: deliver.send_due(channel))
 
 
 def run_safely(name: str, job: Callable[[], object]) -> None:

@@ -189,7 +189,9 @@ def _store_dead_letter(batch: _Batch, item: AlertInProgress, work: PendingWork, 
         raise
     except Exception:
         log.exception(
-            "an alert could not be stored, its receipt becomes a dead letter", trace_id=work.trace_id
+            "alert could not be stored, its receipt becomes a dead letter",
+            service=batch.service.id,
+            trace_id=work.trace_id,
         )
         _mark_receipt(batch, work, error)
     return description
@@ -251,8 +253,8 @@ def _run_transaction(
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
     """Take the oldest pending work, about `limit` alerts.
 
-    If all of it are alerts that are released after maintenance, take more: larger batches lead to fewer
-    messages (RELEASED_FACTOR in batches.py).
+    If maintenance deferred all these alerts, take more: larger batches lead to fewer messages
+    (RELEASED_FACTOR in workers/alerts/batches.py).
     """
     pending = _take(service_row, segment, limit)
     if len(pending) < limit or not all(work.is_released for work in pending):
@@ -267,8 +269,8 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
     return merge_in_order(receipts, events, limit)
 
 
-# Alerts that are decided and written together. A body of 8 MiB has more alerts than the parameters of one
-# statement allow (65,535 on PostgreSQL, 32,766 on some builds of SQLite).
+# Number of alerts that are decided and written together. A body of 8 MiB can have more alerts than one
+# statement can have parameters: 65,535 on PostgreSQL, 32,766 on some builds of SQLite.
 CHUNK_SIZE = 2_000
 
 

@@ -105,7 +105,7 @@ def _route_batch(pending: Sequence[RouterLane]) -> tuple[Sequence[RouterLane], l
 
 
 def route(incoming: RouterLane) -> list[EventState]:
-    """Run the alerts of one body through the stages before and with `route`. Return the events to write.
+    """Run the alerts of one body through the stages up to `route`. Return the events to write.
 
     Raises BadBody for a body that should have been refused when it was accepted, and TooManyAlerts.
     """
@@ -182,7 +182,8 @@ def _report(incoming: RouterLane, description: Reason) -> frozenset[int]:
             )
     log.error(
         "receipt became a dead letter, and the rules of its router name no integration",
+        router=facts.row,
         trace_id=incoming.trace_id,
-        error=description,
+        error=str(description),
     )
     return frozenset()

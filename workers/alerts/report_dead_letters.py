@@ -47,7 +47,7 @@ def report_dead_letter(
 
     Return the channels with messages to send.
     """
-    log.error("alert became a dead letter", trace_id=trace_id, error=str(error))
+    log.error("alert became a dead letter", service=service.id, trace_id=trace_id, error=str(error))
     alert = dead_letter_incident.build_alert(trace_id, receipt, integration, at)
     keys = {(integration, alert.entity_id)}
     return _open_incident(
@@ -84,7 +84,7 @@ def _open_incident(
     except (*STORE_ERRORS, *retry.RETRY_ERRORS):
         raise
     except Exception:
-        # The cause of the dead letter may also break this. The alerts after it must still be processed.
+        # The error that caused the dead letter may occur here too. Later alerts must still be processed.
         log.exception("incident about a dead letter could not be opened", service=service.id)
         return frozenset()
 

@@ -63,7 +63,7 @@ def configure(settings: Settings) -> None:
 
 
 def create_channel(name: str, settings: Settings) -> Channel:
-    """Create the channel of this name by `create_channel` of its file in channels/."""
+    """Call `create_channel` in the file of this name in workers/delivery/channels/."""
     create: Callable[[Settings], Channel] = import_module(f"workers.delivery.channels.{name}").create_channel
     return create(settings)
 
@@ -96,8 +96,8 @@ def enqueue(channels: Iterable[int]) -> None:
 def send_due(channel: int, now: datetime | None = None) -> int:
     """Send all due messages of a channel. Return how many messages were processed.
 
-    Return at once if enough threads use the relay, or if it is down and the pause before the next attempt is
-    not over. `now` is a fixed time for tests; otherwise the clock of the database is used.
+    Return immediately if enough threads use the relay, or if the relay is down and the pause before the next
+    attempt is not over. `now` is a fixed time for tests; otherwise the clock of the database is used.
     """
     runtime = _runtimes[channel]
     handled = 0
@@ -112,7 +112,7 @@ def send_due(channel: int, now: datetime | None = None) -> int:
 
 
 def send_claimed(message: Message) -> DeliveryAttempt:
-    """Send a message that the caller claimed, past the gate of the relay. Record and return the attempt."""
+    """Send a message that the caller claimed, without the relay's gate. Record and return the attempt."""
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
@@ -188,10 +188,10 @@ def _deliver(
     except STORE_ERRORS:
         raise
     except Exception as error:
-        outcome, detail = _classify_error(runtime, error)
+        outcome, detail = _classify_error(runtime, claimed, error)
     milliseconds = round((time.monotonic() - began) * 1000)
     log.info(
-        "delivery",
+        "delivery attempted",
         channel=runtime.name,
         message=claimed.row,
         outcome=outcome.value,
@@ -215,7 +215,9 @@ def _send(
     return DeliveryOutcome.SENT, detail
 
 
-def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[DeliveryOutcome, Reason]:
+def _classify_error(
+    runtime: ChannelRuntime, claimed: Claimed, error: Exception
+) -> tuple[DeliveryOutcome, Reason]:
     match error:
         case Refused():
             runtime.gate.record_success()
@@ -226,10 +228,10 @@ def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[Delivery
         case RelayError():
             if runtime.gate.record_failure():
                 log.warning(
-                    "a relay cannot be used; one thread tries it again",
+                    "relay cannot be used, one thread tries it again",
                     channel=runtime.name,
                     detail=str(error),
                 )
             return DeliveryOutcome.RELAY_DOWN, error.reason
-    log.exception("message could not be rendered or sent", channel=runtime.name)
+    log.exception("message could not be rendered or sent", channel=runtime.name, message=claimed.row)
     return DeliveryOutcome.TEMPORARY, make_reason("internal_error", error=type(error).__name__)

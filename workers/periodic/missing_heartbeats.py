@@ -139,11 +139,9 @@ def _report_locked(services: Collection[int], covered: Coverage, now: datetime) 
         )
         bulk.update(Integration, [_build_next_expectation(row, now) for row, _ in missing])
     if excused:
-        log.info("deadlines extended for pings that may have been lost", count=len(excused))
+        log.info("deadlines extended for pings that may have been lost", integrations=sorted(excused))
     if missing:
-        log.info(
-            "pings are missing", services=len({row.service_id for row, _ in missing}), count=len(missing)
-        )
+        log.info("pings are missing", integrations=sorted(row.id for row, _ in missing))
     for service in sorted({row.service_id for row, _ in missing}):
         lane_actors.send(service)
     return len(missing)

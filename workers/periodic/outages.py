@@ -31,12 +31,13 @@ def update_coverage(now: datetime) -> Coverage | None:
         return current
     with store().write_transaction():
         if not _save(row, current):
-            return None  # Another worker saved one meanwhile. Look again later.
+            return None  # Another worker has saved a coverage: look again later.
         if set_back_from is not None:
             backlog.remove_future(now)
             _restart_deadlines(set_back_from, now)
     if current.outages and (known is None or current.outages != known.outages):
-        log.info("pings may have been lost", since=str(current.outages[-1].began_at))
+        last = current.outages[-1]
+        log.info("pings may have been lost", since=str(last.began_at), until=str(last.ended_at))
     return current
 
 
@@ -69,7 +70,10 @@ def _save(row: Liveness | None, current: Coverage) -> bool:
 
 
 def _restart_deadlines(shown: datetime, now: datetime) -> None:
-    """Move deadlines after the clock was set back. A ping that is processed meanwhile may win."""
+    """Move deadlines after the clock was set back.
+
+    If a ping is processed at the same time, the deadline that is written last is valid.
+    """
     rows = Integration.select().where(Integration.expected_at.is_null(False))
     restarted = [(row, restart_deadline(build_expectation(row), shown, now)) for row in rows]
     bulk.update(
@@ -85,9 +89,13 @@ def _restart_deadlines(shown: datetime, now: datetime) -> None:
             if at is not None
         ],
     )
-    log.warning("the clock was set back: pings get more time", seconds=round((shown - now).total_seconds()))
+    log.warning(
+        "the clock was set back: pings get more time",
+        seconds=round((shown - now).total_seconds()),
+        integrations=[row.id for row, at in restarted if at is not None],
+    )
 
 
 def _limit(last_ping_at: datetime | None, now: datetime) -> datetime | None:
-    """Limit the time of the last ping to the present: earlier pings than the last do not count."""
+    """Limit the time of the last ping to the present. Otherwise the next pings would count as older."""
     return None if last_ping_at is None else min(last_ping_at, now)

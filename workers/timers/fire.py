@@ -82,7 +82,7 @@ def fire_due(now: datetime | None = None) -> int:
 
     A timer that fails, or a lane for which the database fails, does not stop the others: it stays due, and is
     retried after a delay that grows. A lane that another worker has locked for long is skipped until the next
-    pass. Raise the error of the database if no lane was processed, and at once if the database is
+    pass. Raise the error of the database if no lane was processed, and immediately if the database is
     unavailable.
     """
     this_pass = _Pass(now)
@@ -128,8 +128,8 @@ class _Pass:
 
         Return whether to search again.
 
-        Skip lanes that another worker has locked. Wait for one of them only if there is nothing else to do,
-        so that the timers of a lane that is always busy are fired too.
+        Skip lanes that another worker has locked. If there is nothing else to do, wait for one of them. So
+        the timers of a lane that is always busy are fired too.
         """
         self._round += 1
         ends_at = monotonic() + PASS_S
@@ -197,9 +197,19 @@ class _Pass:
             known = len(self._failed)
             self._fire_one_by_one(incidents)
             if len(self._failed) == known:
-                log.exception("batch of timers failed, but no single timer failed", incidents=len(incidents))
+                log.exception(
+                    "batch of timers failed, but no single timer failed",
+                    service=lane.service,
+                    team=lane.team,
+                    incidents=list(incidents),
+                )
             else:
-                log.warning("timers were fired one by one", service=lane.service, error=type(error).__name__)
+                log.warning(
+                    "timers were fired one by one",
+                    service=lane.service,
+                    team=lane.team,
+                    error=type(error).__name__,
+                )
 
     def _fire_one_by_one(self, incidents: Sequence[int]) -> None:
         excluded = self._list_excluded()
@@ -260,8 +270,7 @@ def _fire(
 ) -> int:
     """Fire the selected due timers of these incidents in one transaction. Return how many were fired.
 
-    Raise Busy if another worker has locked the lane: at once unless `blocking`, otherwise after
-    LOCK_TIMEOUT_S.
+    Raise Busy if another worker has locked the lane: immediately, or after LOCK_TIMEOUT_S if `blocking`.
     """
     with store().write_transaction():
         started = thread_time()
@@ -308,7 +317,7 @@ class TimerDecisions:
                 self.next_due[effect.incident] = {timer.key: timer.due_at for timer in effect.expected}
 
     def get_effects(self, now: datetime) -> list[Effect]:
-        """Return the effects, but without timers that just fired and would be due again at once.
+        """Return the effects, but without timers that just fired and would be due again immediately.
 
         Otherwise the pass would fire them again without end.
         """
@@ -387,4 +396,11 @@ def _report(decisions: TimerDecisions, now: datetime) -> None:
         metrics.count_timer(timer.kind, (now - timer.due_at).total_seconds())
     outcomes = Counter(f"{timer.kind}: {decision.outcome.code}" for timer, decision in decisions.timers)
     late_ms = max(_get_late_ms(timer, now) for timer, _ in decisions.timers)
-    log.info("timers fired", count=len(decisions.timers), outcomes=dict(outcomes), late_ms=late_ms)
+    incidents = sorted({timer.incident_row for timer, _ in decisions.timers})
+    log.info(
+        "timers fired",
+        count=len(decisions.timers),
+        incidents=incidents,
+        outcomes=dict(outcomes),
+        late_ms=late_ms,
+    )

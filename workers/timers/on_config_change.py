@@ -45,5 +45,5 @@ def reconcile_after_change(column: str, row: int, now: datetime | None = None) -
     for page in load_pages(partial(list_open_incidents_with, column, row)):
         changed += count_timers(reconcile(page, cause, now)).total()
     if changed:
-        log.info("timers reconciled", reason=why.code, row=row, timers=changed)
+        log.info("timers reconciled", reason=why.code, **{column: row}, timers=changed)
     return changed

@@ -104,14 +104,16 @@ def reconcile(
     now: datetime | None,
     report: Callable[..., None] = log.exception,
 ) -> list[Difference]:
-    """Reconcile the timers of these incidents, one by one if doing it together fails. Return the differences.
+    """Reconcile the timers of these incidents and return the differences.
 
-    Incidents that another worker has locked for long are skipped until the next audit.
+    If that fails, reconcile one incident after the other. Incidents that another worker has locked for long
+    are skipped until the next audit.
     """
     try:
         return _reconcile(page, cause, now)
     except Busy:
-        log.info("incidents are locked, the next audit reconciles them", incidents=len(page))
+        rows = [incident.row for incident in page]
+        log.info("incidents are locked, the next audit reconciles them", incidents=rows)
         return []
     except Exception as error:
         if store().is_unavailable(error):
