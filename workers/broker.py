@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class Broker(dramatiq.Broker):
-    """A broker without retries and the like: the database knows the pending work of an actor that failed."""
+    """A broker without retries: the database knows the pending work of an actor that failed."""
 
     def __init__(self) -> None:
         super().__init__(middleware=[])
@@ -57,7 +57,7 @@ class Broker(dramatiq.Broker):
     def enqueue(self, message: dramatiq.Message[R], *, delay: int | None = None) -> dramatiq.Message[R]:
         """Add a wake-up to its queue, unless it is there already.
 
-        With a `delay` in ms, its wake-ups are ignored for that time; then one is added.
+        With a `delay` in ms, wake-ups for the same work are ignored for that time. Then one is added.
         """
         self.emit_before("enqueue", message, delay)
         if self._sender is not None:
@@ -76,7 +76,7 @@ class QueueConsumer(Consumer):
         self._broker = broker
         self._queue = queue_name
         self._timeout_s = timeout / 1000
-        # The server answers after `timeout` at the latest; if it does not, it is down.
+        # The Redis server answers after `timeout` at the latest. A server that does not answer is down.
         self._client = create_client(broker.url, self._timeout_s + TIMEOUT_S)
         self._capacity = threading.Semaphore(prefetch)
         self._closed = threading.Event()

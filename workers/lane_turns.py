@@ -17,7 +17,7 @@ class Linger:
     """Let a busy lane wait a moment before its next batch, so that the batch contains more alerts.
 
     A batch needs almost the same number of statements for one alert as for fifty. Only a lane whose last
-    batch was small lingers; a single alert is processed at once (design, section 5). The more lanes are
+    batch was small lingers; a single alert is processed immediately (design, section 5). The more lanes are
     busy, the longer each of them lingers: so all lanes together run a limited number of batches a second.
     """
 

@@ -1,8 +1,8 @@
-"""What happens around each message of Dramatiq and around the worker: the middleware of our broker.
+"""The middleware of our broker: code that runs before and after each message, and with the start of a worker.
 
-A message of Dramatiq is a wake-up; the work itself is in the database. It is never a message to a person.
+A message of Dramatiq is a wake-up, never a message to a person. The work itself is in the database.
 
-workers/main.py adds them, in this order. Dramatiq calls the hooks `after_...` in the reverse order.
+workers/main.py adds these classes in this order. Dramatiq calls the hooks `after_...` in the reverse order.
 """
 
 import os
@@ -70,7 +70,7 @@ class LogContext(dramatiq.Middleware):
 class StoreConnection(dramatiq.Middleware):
     """Give each wake-up a connection to the database.
 
-    A wake-up that gets none, or during which the database fails, is dropped, with one line in the log. The
+    If there is no connection, or if the database fails, the wake-up is dropped with one line in the log. The
     poller does its work later.
     """
 
@@ -101,7 +101,7 @@ class StoreConnection(dramatiq.Middleware):
 
 
 class ShowLiveness(dramatiq.Middleware):
-    """Show that this process lives while its worker runs."""
+    """Write the sign of life of this process while its worker runs."""
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         self._keeper = LivenessKeeper("worker")

@@ -1,7 +1,7 @@
 """Look for pending work in the database every few seconds, so that a lost wake-up delays work only that long.
 
-One thread polls the pipeline, timers, maintenance and heartbeats in turn. Each channel has a thread of its
-own: a mail relay that hangs must not delay the next alert.
+One thread polls the pipeline, timers, maintenance and heartbeats in turn. Each channel has a separate
+thread: a mail relay that hangs must not delay the next alert.
 """
 
 import threading
@@ -74,7 +74,7 @@ class Poller:
 
 
 def run_safely(name: str, job: Callable[[], object]) -> None:
-    """Run a job with a connection of its own, and log its errors: the next pass runs it again."""
+    """Run a job with its own connection, and log its errors: the next pass runs the job again."""
     try:
         with connection():
             job()

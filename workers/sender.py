@@ -1,8 +1,8 @@
 """Keep wake-ups in sorted sets in Redis: the queues behind Broker.enqueue.
 
-A wake-up may be lost, late or duplicated: invariant 2 (design, section 2). Adding one never raises and never
-waits: a thread of its own sends all wake-ups that were added meanwhile in one request. A queue is a sorted
-set, so a lane is in it at most once, at the position of its first wake-up. A lane that was just processed may
+A wake-up may be lost, late or duplicated: invariant 2 (design, section 2). To add one never raises and never
+waits: a separate thread sends all wake-ups that were added since its last request. A queue is a sorted set,
+so a lane is in it at most once, at the position of its first wake-up. A lane that was just processed may
 linger: then its wake-ups are dropped for a moment, and it gets one wake-up at the end of the linger.
 """
 
@@ -15,11 +15,12 @@ import redis
 
 from runtime.redis import create_client, redis_status
 
-# Pause after a failure.
+# Pause after a request that failed.
 PAUSE_S = 2.0
-# Wake-ups that are kept while the server does not answer. A periodic job finds the lanes of all others.
+# Maximum number of wake-ups that are kept while Redis does not answer. More wake-ups are dropped; a periodic
+# job enqueues their lanes later (workers/periodic/due_scan.py).
 MAX_PENDING = 10_000
-# The longest time that the end of a process waits to send its last wake-ups.
+# The longest time that a process that ends waits until its last wake-ups are sent.
 FLUSH_TIMEOUT_S = 0.05
 # If the last send was less than this time ago, the next one first waits COLLECT_S, to send more at once.
 MIN_INTERVAL_S = 0.02
@@ -72,7 +73,7 @@ class _Batch:
     def merge(self, later: "_Batch") -> "_Batch":
         """Return both batches as one; this one is older.
 
-        Drop its lingers: they are over, since a failed send waits for longer than the longest linger.
+        Drop the lingers of this batch: they are over, since PAUSE_S is longer than any linger.
         """
         return _Batch(
             {**self.wake_ups, **later.wake_ups}, later.lingers, {**self.linger_ends, **later.linger_ends}
@@ -80,7 +81,7 @@ class _Batch:
 
 
 class QueueSender:
-    """Send wake-ups from a thread of its own."""
+    """Send wake-ups from a separate thread."""
 
     def __init__(self, url: str) -> None:
         self._client = create_client(url)
@@ -110,7 +111,7 @@ class QueueSender:
             self._changed.notify_all()
 
     def flush(self, timeout: float = FLUSH_TIMEOUT_S) -> bool:
-        """Return whether all wake-ups were sent within `timeout` seconds."""
+        """Wait until all wake-ups are sent, for at most `timeout` seconds. Return whether they were sent."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._batch and not self._sending, timeout)
 
@@ -164,8 +165,8 @@ class QueueSender:
                 pipeline.eval(LINGER_SCRIPT, 1, get_linger_key(queue), *_flatten(members))
             for queue, members in _group_by_queue(batch.linger_ends).items():
                 pipeline.zadd(get_key(queue), members, nx=True)
-                # The server got the linger later than it began, so it would also end later: end it here, so
-                # that the next wake-up is not dropped.
+                # The linger began on the server a little later than in this process. Remove it now, so that
+                # the next wake-up is not dropped.
                 pipeline.zrem(get_linger_key(queue), *members)
             for queue, members in _group_by_queue(batch.wake_ups).items():
                 pipeline.eval(ENQUEUE_SCRIPT, 2, get_key(queue), get_linger_key(queue), *_flatten(members))

@@ -8,7 +8,7 @@ from models.store.base import store
 
 # On SQLite a batch locks the whole database, so it must be short on every machine: other writers wait for it.
 MAX_STORE_HOLD_S = 0.04
-# On PostgreSQL a batch must only end long before the server ends its transaction.
+# On PostgreSQL a batch must end long before the server ends its transaction (models/store/postgresql.py).
 MAX_LANE_HOLD_S = 5.0
 # The first batch size on SQLite.
 INITIAL_SIZE = 50

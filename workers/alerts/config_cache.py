@@ -77,8 +77,8 @@ _config_cache: Cache[OnCallConfig] = Cache()
 def get_lane_config(service: Service, at: datetime | None = None) -> LaneConfig:
     """Return the configuration for the lane of a locked service.
 
-    It is valid for alerts accepted at `at` (None: now) or later. The facts of the service itself are not
-    cached: they are built from its locked row each time.
+    The result is valid for alerts accepted at `at` (None: now) or later. The facts of the service itself are
+    not cached, but built from its locked row each time.
     """
     cached = _lane_cache.get(
         service.id, get_team_version(service.team_id), lambda: _load_lane_config(service, at)
@@ -106,7 +106,7 @@ def get_oncall_configs(
 ) -> dict[int, OnCallConfig]:
     """Return the on-call config by team, for decisions about these incidents at `at` (None: now) or later.
 
-    Incidents of one service belong to one team, unless the service was given to another team.
+    Incidents of one service belong to one team, unless the service was moved to another team.
     """
     by_team: dict[int, list[IncidentState]] = {}
     for incident in incidents:

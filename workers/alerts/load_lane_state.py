@@ -31,8 +31,8 @@ def load(
 ) -> LaneState:
     """Load the state for decisions about these entities, in a constant number of queries.
 
-    `locked` are the row numbers of the locked services. `accepted_at` is the earliest time that the decisions
-    are about; None: now. `now` replaces the clock of the database.
+    `locked` are the row numbers of the locked services. `accepted_at` is the time of the earliest decision;
+    None: now. `now` replaces the clock of the database.
     """
     config = config_cache.get_lane_config(service, accepted_at)
     facts = config.facts
@@ -63,10 +63,10 @@ def load(
 
 def get_rows(state: LaneState) -> dict[str, int]:
     """Return the row numbers of the incidents that a decision on this state may refer to, by unique_id."""
-    config = {
+    rows = {
         incident.unique_id: incident.row for incident in state.incidents.values() if incident.row is not None
     }
-    return config | {unique_id: past.row for unique_id, past in state.past_incidents.items()}
+    return rows | {unique_id: past.row for unique_id, past in state.past_incidents.items()}
 
 
 def _get_work_time(accepted_at: datetime, now: datetime | None) -> datetime | None:

@@ -51,7 +51,7 @@ def list_pending_lanes(first: str, before: datetime | None = None) -> list[tuple
 
 
 def list_pending_routers(before: datetime | None = None) -> list[int]:
-    """List the routers that have pending receipts, as above."""
+    """List the routers that have pending receipts; `before` as in list_pending_lanes()."""
     pending = _is_pending(Receipt, Receipt.received_at, before)
     query = Receipt.select(Receipt.router).where(pending, Receipt.router.is_null(False))
     return [row for (row,) in query.distinct().tuples()]

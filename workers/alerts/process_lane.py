@@ -171,7 +171,7 @@ def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
 def _list_written(work: PendingWork) -> set[str]:
     """Return the event_ids of a receipt's alerts that are stored already.
 
-    Some are stored if the receipt became a dead letter as a whole and was replayed.
+    Some are stored if the receipt itself became a dead letter and was replayed.
     """
     return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == work.receipt).tuples()}
 

@@ -17,14 +17,17 @@ import peewee
 from models.store.base import db
 from models.write.apply import Conflict
 
-# More conflicts in a row are no coincidence: then something is wrong with the alert itself.
+# After this many IntegrityErrors in a row, the cause is the alert itself.
 MAX_ATTEMPTS = 5
 
 T = TypeVar("T")
 
 
 def run_in_savepoint(work: Callable[[], T]) -> T:
-    """Run `work` in a savepoint of the caller's transaction. Repeat it after an IntegrityError."""
+    """Run `work` in a savepoint of the caller's transaction. Repeat it after an IntegrityError.
+
+    Raise the error of attempt number MAX_ATTEMPTS.
+    """
     for _ in range(MAX_ATTEMPTS - 1):
         try:
             with db.atomic():
@@ -48,7 +51,7 @@ RETRY_ERRORS = (LocksMissing, Conflict)
 
 
 def run_with_locks(work: Callable[[frozenset[int]], T]) -> T:
-    """Run a transaction until it has all its locks; the argument of `work` is the extra services to lock."""
+    """Run a transaction until it has all locks. `work` gets the row numbers of extra services to lock."""
     extra_locks: frozenset[int] = frozenset()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Count what a transaction decided on alerts, once it is committed."""
+"""Count the decisions of a transaction on alerts, after its commit."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -25,8 +25,8 @@ def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool
     Return whether any notification was created. `refused`: the contact refuses messages permanently, so that
     another address of the same channel may help.
 
-    Create none if the message was for that address, if e-mail itself failed, if that address has the same
-    notification already, or for a test message or an invitation.
+    Create none for a test message or an invitation, or if the message was for that address. Create none if
+    e-mail itself failed, or if that address has the same notification already.
     """
     message = _load_message(message_row)
     contact, user = message.contact, message.user
@@ -70,7 +70,7 @@ def _get_base_key(key: str) -> str:
 def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
     """Return the base keys of what the user's own e-mail address has received or will receive soon.
 
-    Include those that were already created for it by this module, whatever their outcome.
+    Include all notifications that this module has created for the address before, with any outcome.
     """
     query = (
         Notification.select(Notification.key, Notification.state, Notification.not_before)

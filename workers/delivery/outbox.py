@@ -16,8 +16,8 @@ from models.tables.notifications import Attempt, Message, Notification
 from schedules.timers.retries import get_next_attempt
 from workers.delivery.fallback import notify_user_email
 
-# Longer than sending one message can take (transport/channel.py), so that no other worker sends the same
-# message. A message whose worker was killed is sent again after this time.
+# Longer than sending one message can take (DEADLINE_S in workers/delivery/transport/channel.py), so that no
+# other worker sends the same message. A message whose worker was killed is sent again after this time.
 CLAIM = timedelta(seconds=20)
 
 
@@ -25,10 +25,10 @@ class DeliveryOutcome(Enum):
     """The outcome of an attempt to deliver a claimed message."""
 
     SENT = "sent"
-    REFUSED = "refused"  # for this contact, permanently
-    TEMPORARY = "temporary failure"  # the relay answers, and may accept it later
+    REFUSED = "refused"  # permanently, for this contact
+    TEMPORARY = "temporary failure"  # the relay answers and may accept the message later
     RELAY_DOWN = "relay down"  # the relay accepts no message at all
-    NOT_CONFIGURED = "not configured"  # a setting is missing
+    NOT_CONFIGURED = "not configured"  # a setting is missing or not valid
     CANCELLED = "cancelled"  # no notification is left to send
 
 
@@ -159,7 +159,7 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
 
 def _record_sent(attempt: DeliveryAttempt) -> NotificationCounts:
     _finish_message(attempt, MessageStatus.SENT, attempt.detail)
-    # Also those that were cancelled while the message was in flight: the message contains them.
+    # Include notifications that were cancelled while the message was in flight: the message contains them.
     sent = {"state": NotificationStatus.SENT, "outcome": attempt.detail, "done_at": attempt.at}
     bulk.update(Notification, [{"id": notification, **sent} for notification in attempt.included])
     return {NotificationStatus.SENT: len(attempt.included)}
@@ -175,7 +175,7 @@ def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
 
 
 def _record_failed(attempt: DeliveryAttempt, why: Reason | None = None) -> NotificationCounts:
-    """Give the message up. `why` None: the detail of the attempt says why."""
+    """Give up the message. `why` None: the detail of the attempt is the reason."""
     why = why or attempt.detail
     refused = attempt.outcome is DeliveryOutcome.REFUSED
     if notify_user_email(attempt.message.row, attempt.at, refused=refused):

@@ -67,7 +67,7 @@ class _Recipient(NamedTuple):
     message_id: str
     channel: int
     kind: str | None
-    # Of an invitation, a name; of a test message, a sentence with the name.
+    # The name of the person who requested an invitation or a test message; None for other messages.
     requested_by: str | None
     user: int
     first_name: str

@@ -1,4 +1,4 @@
-"""The clock process's own sign of life, and what to do when the host's clock was set back."""
+"""Write the sign of life of the clock process, and correct due times after the clock was set back."""
 
 from datetime import timedelta
 
@@ -10,15 +10,15 @@ from workers.delivery import outbox
 
 log = structlog.get_logger()
 
-# Seconds between two signs of life. One that is further in the future shows that the clock was set back.
+# Seconds between two signs of life. A sign of life further in the future means that the clock was set back.
 LIVENESS_PERIOD_S = 5
 
 
 def record_liveness() -> None:
     """Write the sign of life of the clock process for /readyz.
 
-    If the last sign of life lies in the future, the clock was set back. Messages that were due by then are
-    made due now, so that nobody waits until the clock shows that time again.
+    If the last sign of life is in the future, the clock was set back. Messages that were due before that time
+    are made due now, so that nobody waits until the clock shows that time again.
     """
     period = timedelta(seconds=LIVENESS_PERIOD_S)
     with connection(), store().write_transaction():

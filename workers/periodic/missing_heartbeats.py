@@ -94,7 +94,7 @@ def _report_services(services: Sequence[int], covered: Coverage, now: datetime) 
 
 
 def _list_overdue_services(now: datetime) -> list[int]:
-    """List the services with overdue pings. Those of a disabled service are reported after it is enabled."""
+    """List the enabled services with overdue pings. Others are reported after they are enabled."""
     query = Integration.select(Integration.service).join(Service).where(_is_overdue(now), _IS_ACTIVE)
     # Sorted here: with ORDER BY, SQLite would read all integrations in the order of their services.
     return sorted({row for (row,) in query.tuples()})
@@ -167,7 +167,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 def _find_silent(overdue: Iterable[Integration], services: Collection[int]) -> list[tuple[Integration, int]]:
     """Return the integrations whose ping is not among the pending rows, with their accounts.
 
-    A receipt that came with the key of a router may be for any integration of the account.
+    A receipt that was sent with the key of a router may be for any integration of the account.
     """
     taken, routed = _list_pending_integrations(services), _list_pending_since()
     accounts_query = Service.select(Service.id, Team.account).join(Team).where(in_list(Service.id, services))

@@ -1,8 +1,8 @@
 """Release deferred alerts that are still firing when the maintenance of their service ends.
 
 While a service is under maintenance, its alerts are stored and open no incident. For each entity, the last
-alert that would have notified people is remembered. When the maintenance ends, for whatever reason, these
-alerts become pending again, with the end of the maintenance as their time. The worker of the lane then
+alert that would have notified people is stored. When the maintenance ends, for any reason, these alerts
+become pending again, with the end of the maintenance as their time. The worker of the lane then
 decides on them as on new alerts.
 """
 

@@ -29,7 +29,7 @@ def audit(now: datetime | None = None) -> int:
     """Reconcile all open incidents, and resolved ones that still have timers. Return how many were checked.
 
     An incident that fails, or a service whose incidents cannot be read, does not stop the others. Raise the
-    error of the database if no incident could be read, and at once if the database is unavailable.
+    error of the database if no incident could be read, and immediately if the database is unavailable.
     """
     checked, repaired = 0, Counter[str]()
     errors: list[Exception] = []

@@ -13,8 +13,8 @@ from models.tables.timers import Timer
 
 # Number of due timers that one search loads, the oldest first.
 MAX_TIMERS = 5_000
-# One service can own all of these timers. If they belong to fewer than MIN_LANES lanes that have not had a
-# turn in this pass, the search also loads other lanes, at most MAX_MORE_LANES.
+# All of these timers can belong to one service. The search counts their lanes that had no turn in this pass.
+# If there are fewer than MIN_LANES, it also loads other lanes, at most MAX_MORE_LANES.
 MIN_LANES = 50
 MAX_MORE_LANES = 500
 
@@ -29,9 +29,9 @@ class TimerLane:
 
 @dataclass(slots=True)
 class DueLane:
-    """A lane and its incidents with due timers: those of the oldest timers first.
+    """A lane and its incidents with due timers, in the order of their oldest timers.
 
-    `more`: the lane may have other such incidents.
+    `more`: the lane may have other incidents with due timers.
     """
 
     lane: TimerLane

@@ -4,8 +4,8 @@ Each line of models/domain/channels.py has a file of its name in workers/deliver
 `create_channel(settings) -> Channel`. It is called once per process.
 
 The relay of a channel is the server or service that takes its messages: a mail relay, or the API of a
-provider. A channel raises no other errors than the three below, and workers/delivery/deliver.py decides by
-them. Their reasons are stored and shown to users, so they contain no secret and no address.
+provider. A channel raises only the three errors below; workers/delivery/deliver.py has an outcome for each.
+Their reasons are stored and shown to users, so they contain no secret and no address.
 """
 
 from dataclasses import dataclass

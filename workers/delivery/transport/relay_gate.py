@@ -1,7 +1,7 @@
 """Limit how many threads use a relay at the same time, and how often a relay that is down is tried.
 
 While the relay works, a few threads use it. After some failures in a row it counts as down. Then one thread
-at a time tries it, with a pause after each failure, so that a dead relay occupies only one thread.
+at a time tries it, with a pause after each failure, so that a relay that is down occupies only one thread.
 """
 
 import threading
@@ -16,7 +16,7 @@ PAUSE_S = 5.0
 
 
 class RelayGate:
-    """Limits how many threads of this process use one relay at the same time, by its health.
+    """Limit how many threads of this process use one relay at the same time.
 
     `clock` is any monotonic clock, in seconds.
     """
@@ -31,7 +31,7 @@ class RelayGate:
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
-        """Return at once whether this thread may use the relay. After True, leave() must be called."""
+        """Return immediately whether this thread may use the relay. After True, leave() must be called."""
         with self._lock:
             if self._in_use >= self._get_capacity():
                 self._was_refused = True

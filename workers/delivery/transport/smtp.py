@@ -17,9 +17,9 @@ from runtime.settings import Settings
 
 
 class Watchdog:
-    """Limit one `with` block, a step of a session, until `deadline` (of time.monotonic()).
+    """Shut down a connection if a `with` block has not ended at `deadline` (of time.monotonic()).
 
-    `expired` says that the time is over.
+    `expired`: whether the deadline has passed.
     """
 
     def __init__(self, deadline: float) -> None:
