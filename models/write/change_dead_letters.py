@@ -1,4 +1,4 @@
-"""Replay and drop dead letters. workers/alerts/ makes them, models/reports/dead_letters.py lists them.
+"""Replay and drop dead letters. workers/alerts/ creates them, models/reports/dead_letters.py lists them.
 
 A replayed dead letter is pending in its lane; the caller of `replay` enqueues the lane afterwards.
 """

@@ -175,7 +175,7 @@ def _build_action_record(name: str, change: actions.Change) -> Record:
 
 
 def _build_note(note: Reason | None) -> dict[str, Reason]:
-    """Return the part of a record that has the note, its texts truncated; nothing without a note."""
+    """Return the part of a record that has the note, with truncated texts. Without a note, return {}."""
     if note is None:
         return {}
     parameters = {

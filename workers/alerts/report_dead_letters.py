@@ -1,4 +1,4 @@
-"""Report dead letters, which process_lane.py and process_router.py make.
+"""Report the dead letters of workers/alerts/process_lane.py and workers/alerts/process_router.py.
 
 Make dead letters of pending alerts whose service, integration or router was deleted.
 

@@ -69,14 +69,14 @@ clear_failures()
 def fire_timers() -> None:
     """Fire every due timer. One actor thread of a process at a time does this.
 
-    The poller may do it at the same time.
+    The poller may also fire timers at the same time.
     """
     if turns.work("timers", fire_due):
         fire_timers.send()
 
 
 def fire_due(now: datetime | None = None) -> int:
-    """Fire every due timer. Return how many were decided, those that were only moved included.
+    """Fire every due timer. Return the number of decisions, including timers that were only moved.
 
     Several workers may do this at the same time.
 
@@ -323,7 +323,7 @@ class TimerDecisions:
         """
         just_fired = {(self.incidents[timer.incident_row].unique_id, timer.key) for timer, _ in self.timers}
 
-        # A guard against a faulty kind of timer. The audit creates the timer again.
+        # Only a faulty kind of timer is due again immediately. The audit creates the timer again.
         def is_due_again(timer: TimerState) -> bool:
             return timer.due_at <= now and (timer.incident, timer.key) in just_fired
 

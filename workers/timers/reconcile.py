@@ -43,7 +43,7 @@ LOCK_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why timers are reconciled. `what` and `reason` stand in the incident timeline."""
+    """Why timers are reconciled. The incident timeline shows `what` and `reason`."""
 
     author: Author
     what: str
