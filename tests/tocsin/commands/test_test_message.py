@@ -30,7 +30,7 @@ def test_it_sends_a_test_message_and_prints_the_outcome(send):
         done = send("bob@example.org", **build_settings(box))
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Primary Email: taken by the relay (250) (")
+    assert done.stdout.startswith("Primary Email: Accepted by the relay (250). (")
     assert [to for to, _ in box.mails] == ["bob@example.org"]
 
 
@@ -40,6 +40,7 @@ def test_it_accepts_a_username_and_prints_json(send, world):
 
     output = json.loads(done.stdout)
     assert (output["contact"], output["state"]) == ("Primary Email", "sent")
+    assert output["outcome"] == "Accepted by the relay (250)."
     assert box.mails[0][1]["Message-ID"].startswith(f"<{output['message_id']}@")
 
 
@@ -49,8 +50,8 @@ def test_a_failure_has_an_exit_code_and_a_reason(send):
     unset = send("bob@example.org")
 
     assert refused.returncode == unset.returncode == 1
-    assert "the relay does not take the address: 550 5.1.1 unknown" in refused.stdout
-    assert "not sent: set TOCSIN_SMTP_HOST" in unset.stdout
+    assert "The relay does not accept the recipient: 550 5.1.1 unknown." in refused.stdout
+    assert "Not sent, because a setting is missing: set TOCSIN_SMTP_HOST" in unset.stdout
     assert Message.select().count() == 2
 
 
