@@ -129,7 +129,7 @@ def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
 
 
 def _format_delivery(delivery: JsonDict) -> str:
-    outcome = f" ({delivery['outcome']})" if delivery["outcome"] else ""
+    outcome = f" {delivery['outcome']}" if delivery["outcome"] else ""
     return (
         f"{delivery['state']:<12} {delivery['person']} by {delivery['contact']}:"
         f" {delivery['reason']}{outcome}"
