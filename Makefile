@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run docs any test test-postgresql faults faults-full wheel bench bench-lists bench-oncall bench-timers lint types format lock clean
+.PHONY: run docs any test test-postgresql faults faults-full wheel bench bench-lists bench-oncall bench-queues bench-timers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -52,6 +52,10 @@ bench-lists: $(VENV)/dev.stamp
 # Who is on call, over a year and in 10,000 policies: about a minute.
 bench-oncall: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.oncall
+
+# What TOCSIN_PIPELINE_QUEUES costs: the same load without it and with it, twice: about three minutes.
+bench-queues: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.queues
 
 # 100,000 timers that are due at the same time, two workers on PostgreSQL: about two minutes.
 bench-timers: $(VENV)/dev.stamp

@@ -96,11 +96,11 @@ def start_on_sqlite() -> Iterator[Tocsin]:
 
 
 @contextmanager
-def start_on_postgres(server: str) -> Iterator[Tocsin]:
-    """Start a new instance on a new PostgreSQL database. Raise ServerUnavailable."""
+def start_on_postgres(server: str, **settings: str) -> Iterator[Tocsin]:
+    """Start a new instance with these settings on a new PostgreSQL database. Raise ServerUnavailable."""
     with ExitStack() as stack:
         database = stack.enter_context(create_own_database(server))
-        instance, sink = stack.enter_context(start_own_instance(database_url=database.url))
+        instance, sink = stack.enter_context(start_own_instance(database_url=database.url, **settings))
         ours: set[int] = set()
 
         def processes() -> list[Process]:
