@@ -4,9 +4,11 @@ import shutil
 
 import peewee
 import pytest
+from playhouse.migrations import Runner
 
 from models.store import migrate
-from tests.support.upgrades import check_upgrade
+from models.store.base import connection, db, store
+from tests.support.upgrades import check_upgrade, fill, list_tables
 
 NAMES = sorted(path.stem for path in migrate.MIGRATIONS_DIR.glob("[0-9]*.py"))
 
@@ -47,3 +49,18 @@ def test_a_migration_under_which_the_previous_version_cannot_write_is_found(empt
 
     with pytest.raises((AssertionError, peewee.DatabaseError)):
         check_upgrade(folder, add_migration(folder, sql))
+
+
+def test_a_timer_that_had_fired_once_by_its_words_has_fired_by_its_column(empty_store, home):
+    home.mkdir(exist_ok=True)
+    with connection():
+        Runner(db.obj, str(migrate.MIGRATIONS_DIR)).up(target="0001_initial")
+        with store().write_transaction():
+            fill(list_tables(), first=1)
+        db.execute_sql("UPDATE timer SET outcome = 'done once: 1 notified' WHERE id = 1")
+        db.execute_sql("UPDATE timer SET outcome = 'triggered again' WHERE id = 2")
+
+        migrate.migrate(home)
+
+        fired = dict(db.execute_sql("SELECT id, fired FROM timer WHERE id IN (1, 2)").fetchall())
+    assert fired == {1: True, 2: False}
