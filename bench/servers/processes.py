@@ -75,7 +75,7 @@ def _read_stat(pid: int) -> list[str]:
 
 def _read_command(pid: int) -> str:
     try:
-        return (PROC / str(pid) / "cmdline").read_text().rstrip("\0")
+        return (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").rstrip("\0")
     except OSError:
         return ""
 
