@@ -44,6 +44,7 @@ def list_allowed(permission: str) -> set[str]:
 ROLES = "/api/account/customroles/"
 INVITATION = "/api/tocsin/users/<username>/invitation/"
 PERSON = ("/api/account/members/<username>/", "/api/account/users/<username>/")
+TEAM_MEMBERS = "/api/account/teams/<team_id>/members/"
 
 
 def list_allowed_by_route(route: Any) -> set[str]:
@@ -52,6 +53,9 @@ def list_allowed_by_route(route: Any) -> set[str]:
     if route.path in PERSON and route.permission != "member":
         # Members may change their own data.
         return allowed - {"manager"} | {"user"}
+    if (route.method, route.path) == ("POST", TEAM_MEMBERS):
+        # Only admins and members of the team put a person into it.
+        return allowed - {"writer"}
     of_account = route.path == INVITATION or route.path.startswith(ROLES)
     return allowed & (ADMINS | {"reader", "writer"}) if of_account else allowed
 
@@ -160,12 +164,19 @@ def test_a_higher_role_has_all_permissions_of_the_lower_ones():
         assert rising == sorted(rising)
 
 
-def test_member_write_does_not_let_a_member_join_a_closed_team(ask, world, people):
+def test_member_write_puts_nobody_into_a_team_of_others(ask, world, people, now):
+    """Else its holder could put in themselves, or a second person with an address of theirs."""
     path = f"/api/account/teams/{world.team.unique_id}/members/"
     headers = {"Authorization": f"Bearer {people['writer']}"}
     me = ask("GET", "/api/user/profile/", who=None, headers=headers).json["username"]
 
-    assert ask("POST", path, {"user": me}, who=None, headers=headers).status_code == 403
+    for username in (me, world.charlie.username):
+        assert ask("POST", path, {"user": username}, who=None, headers=headers).status_code == 403
+
+    writer = User.get(User.username == me)
+    TeamMember.create(
+        unique_id=new_uuid(), team=world.team, user=writer, role=TeamRole.USER, joining_date=now
+    )
     other = {"user": world.charlie.username}
     assert ask("POST", path, other, who=None, headers=headers).status_code == 201
 

@@ -85,6 +85,7 @@ def _find_team(account: Account, team_id: str) -> Team:
     team: Team | None = Team.select().where(Team.account == account, Team.unique_id == team_id).first()
     if team is None:
         reject("team", "The account has no such team.")
+    access.require_team_member(viewer(), team.id)
     return team
 
 

@@ -11,6 +11,7 @@ the viewer's account for which the viewer has no permission. The required permis
     access_user(viewer, username)         the viewer, or any member for an admin
     access_account(viewer)                for objects of the account that belong to no team
     require_permission(viewer, team_row)             for a row whose team is known
+    require_team_member(viewer, team_row)            before a person is put into a team
     require_rank(viewer, role)            the viewer's role in the account is not lower than this role
     select_permitted_teams(viewer)        a query of team rows, for lists
 """
@@ -77,6 +78,16 @@ def access_team(viewer: Viewer, team_id: str) -> Team:
 def require_permission(viewer: Viewer, team_row: int, permission: str | None = None) -> None:
     """Raise Forbidden if the viewer does not have the permission in this team."""
     if not is_allowed(_load_grants(viewer, team_row), permission or viewer.permission):
+        raise Forbidden
+
+
+def require_team_member(viewer: Viewer, team_row: int) -> None:
+    """Raise Forbidden if the viewer is neither in this team nor an admin.
+
+    Nobody puts a person into a team of others. Else the permission to write members would include all
+    permissions of members: its holder could put in a second person with an address of the holder.
+    """
+    if not viewer.is_admin and _load_grants(viewer, team_row).team is None:
         raise Forbidden
 
 

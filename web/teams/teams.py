@@ -119,16 +119,14 @@ class Members(Resource[TeamMember, Team]):
         return TeamMember.select(TeamMember, User).join(User).where(TeamMember.team == parent)
 
     def check_values(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, object]:
+        if row is None:
+            access.require_team_member(viewer(), parent.id)
         if "user" in values:
             values["user"] = get_account_member(parent.account, values["user"], "user")
         if row is not None and values.pop("user", row.user) != row.user:
             reject("user", "The user of a membership cannot be changed: add the other user to the team.")
         if row is None and self.select_rows(parent).where(TeamMember.user == values["user"]).exists():
             reject("user", "This user is already in the team.")
-        if row is None and values["user"].id == viewer().user.id:
-            # Otherwise a viewer who may only write members could join the team, and get all permissions of
-            # its members.
-            access.require_permission(viewer(), parent.id, MANAGER)
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values
 

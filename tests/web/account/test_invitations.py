@@ -71,3 +71,20 @@ def test_an_inviter_cannot_give_a_higher_role_than_their_own(ask, person, world,
     assert ask("POST", INVITE, person, who="bob").status_code == 403
     person["user_detail"]["role"] = 3
     assert ask("POST", INVITE, person, who="bob").status_code == 201
+
+
+@pytest.mark.parametrize("path", [INVITE, "/api/account/invite/"])
+def test_only_members_of_a_team_and_admins_invite_into_it(ask, person, world, now, path):
+    """Else member_write would let its holder invite a second self into a private team."""
+    role = CustomRole.create(
+        unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
+    )
+    User.update(custom_role=role).where(User.id == world.charlie.id).execute()
+    many = {"team": person["team"], "email_accounts": [person["user_detail"]]}
+    body = person if path == INVITE else many
+
+    refused = ask("POST", path, body, who="charlie")
+
+    assert (refused.status_code, User.select().count()) == (403, 4)
+    invited = ask("POST", path, {**body, "team": world.charlies_team.unique_id}, who="charlie")
+    assert (invited.status_code, User.select().count()) == (201, 5)
