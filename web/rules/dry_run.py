@@ -140,7 +140,10 @@ def run() -> dict[str, object]:
 
 
 def _find_event(unique_id: str) -> Event:
-    """Return the alert if the viewer may see it. Only owners and admins see alerts without a service."""
+    """Return the alert if the viewer may see it. Only owners and admins see alerts without a service.
+
+    The result shows the text of the alert, so the viewer also needs the permission to read incidents.
+    """
     joined = Event.select(Event, Receipt, Integration, Service, Team).join(Receipt)
     joined = joined.join_from(Event, Integration, peewee.JOIN.LEFT_OUTER)
     joined = joined.join(Service, peewee.JOIN.LEFT_OUTER).join(Team, peewee.JOIN.LEFT_OUTER)
@@ -150,7 +153,8 @@ def _find_event(unique_id: str) -> Event:
     if event is None:
         raise NotFound
     if event.integration is not None:
-        access.require_permission(viewer(), event.integration.service.team_id)
+        for permission in (viewer().permission, "incident_read"):
+            access.require_permission(viewer(), event.integration.service.team_id, permission)
     elif not viewer().is_admin:
         raise NotFound
     return event

@@ -15,7 +15,7 @@ from models.tables.routers import GlobalRouter
 from models.tables.schedules import Schedule
 from models.tables.services import Integration
 from models.tables.tasks import TaskTemplate
-from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from tests.support.conditions.strategies import JSON, TREE_LIKE
 from tests.support.contract.described import described
 from tests.support.stores import TABLES
@@ -283,6 +283,22 @@ def test_a_dry_run_needs_permission_for_the_alert_and_the_integration(ask, world
         body = {"rule_json": ON_DB1, **alert_result}
         status = {who: ask("POST", DRY_RUN_URL, body, who=who).status_code for who in world.tokens}
         assert status == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
+
+
+def test_a_stored_alert_also_needs_the_permission_to_read_incidents(ask, world, alert):
+    """The values that a draft reads are the text of the alert."""
+    body = {"rule_json": ON_DB1, "alert": alert()}
+    for granted, status in (
+        (["integration_read"], 403),
+        (["incident_read"], 403),
+        (["integration_read", "incident_read"], 200),
+    ):
+        Team.update(account_permissions=granted).where(Team.id == world.team.id).execute()
+        assert ask("POST", DRY_RUN_URL, body, who="charlie").status_code == status
+
+    Team.update(account_permissions=["integration_read"]).where(Team.id == world.team.id).execute()
+    draft = {"rule_json": ON_DB1, "payload": DISK, "integration": world.integration.unique_id}
+    assert ask("POST", DRY_RUN_URL, draft, who="charlie").status_code == 200
 
 
 def test_only_admins_may_use_an_alert_without_a_service(ask, alert):
