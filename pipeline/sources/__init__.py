@@ -27,3 +27,10 @@ SOURCES: dict[str, Source] = {
         Source(heartbeat.EXTENSION, heartbeat.parse, 512 * KIB),
     )
 }
+
+# The sources of stored receipts: also those that Tocsin writes itself. No URL leads to them, so that no
+# sender can speak as Tocsin.
+STORED_SOURCES: dict[str, Source] = {
+    **SOURCES,
+    heartbeat.MISSING_PING: Source(heartbeat.MISSING_PING, heartbeat.parse_missing, 512 * KIB),
+}

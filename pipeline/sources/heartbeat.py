@@ -7,6 +7,7 @@ integration are about one entity, so that the next ping resolves the open incide
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qsl
 
@@ -19,16 +20,18 @@ from pipeline.sources.generic import decode_object
 EXTENSION = "heartbeat"
 ENTITY = "heartbeat"
 
-FAILED = frozenset({"failed", "fail", "failure", "error"})
-# The status that Tocsin itself writes. It is not a ping.
+# The source of the receipts that Tocsin writes itself, about a missing ping. They are not pings.
+MISSING_PING = "missing-ping"
+
 MISSING = "missing"
+FAILED = frozenset({"failed", "fail", "failure", "error", MISSING})
 
 
 def parse(body: RequestBody) -> list[ParsedAlert]:
     """Return one alert: a ping, which resolves, or a reported failure. Raises BadBody for a broken object."""
     data = _parse_body(body)
     status = _get_text(data, "status").lower()
-    has_failed = status in FAILED or status == MISSING
+    has_failed = status in FAILED
     message = clean_line(_get_text(data, "message"))
     return [
         ParsedAlert(
@@ -37,10 +40,14 @@ def parse(body: RequestBody) -> list[ParsedAlert]:
             alert_type=AlertType.CRITICAL if has_failed else AlertType.RESOLVED,
             entity_id=ENTITY,
             payload=data,
-            is_ping=status != MISSING,
-            is_own=status == MISSING,
+            is_ping=True,
         )
     ]
+
+
+def parse_missing(body: RequestBody) -> list[ParsedAlert]:
+    """Return the alert of a body by `build_missing`."""
+    return [replace(alert, is_ping=False, is_own=True) for alert in parse(body)]
 
 
 def build_missing(name: str, since: datetime, every: timedelta, grace: timedelta) -> bytes:

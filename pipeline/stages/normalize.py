@@ -9,7 +9,7 @@ from models.domain.reasons import make_reason
 from pipeline.alert import NO_INTEGRATION, Alert, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
-from pipeline.sources import SOURCES, generic
+from pipeline.sources import SOURCES, STORED_SOURCES, generic
 from pipeline.sources.body import RequestBody
 
 
@@ -20,7 +20,7 @@ def parse_alerts(
 
     Raises BadBody if the body cannot be read. Bodies are checked before they are accepted.
     """
-    for position, parsed in enumerate(SOURCES[source].parse(RequestBody(body))):
+    for position, parsed in enumerate(STORED_SOURCES[source].parse(RequestBody(body))):
         yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed)
 
 

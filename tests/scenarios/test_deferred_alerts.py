@@ -185,7 +185,7 @@ def test_a_missing_ping_is_reported_when_the_service_is_enabled_again_unless_a_p
 ):
     use_segments(timeline, monkeypatch, build_segments(splits))
     missing = heartbeat.build_missing("Backup", timeline.now - HOUR, HOUR, MINUTE)
-    accept(world, timeline.now, source="heartbeat", body=missing, exactly=True)
+    accept(world, timeline.now, source=heartbeat.MISSING_PING, body=missing, exactly=True)
     set_service(world, status=ServiceStatus.DISABLED)
     timeline.after(minutes=1)
     assert len(deferred_alert()) == 1

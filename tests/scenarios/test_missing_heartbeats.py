@@ -189,6 +189,15 @@ def test_a_reported_failure_opens_an_incident_at_once_and_pings_stay_expected(mo
     assert monitored.incidents() == [("Disk full", IncidentStatus.RESOLVED)]
 
 
+def test_a_body_like_a_report_of_tocsin_is_a_ping_that_reports_a_failure(monitored):
+    monitored.after(timedelta(seconds=30))
+    monitored.ping(b'{"status": "missing", "message": "No ping from Backup since yesterday"}')
+
+    assert monitored.incidents() == [("No ping from Backup since yesterday", IncidentStatus.TRIGGERED)]
+    assert not Event.get(Event.message.contains("since yesterday")).alert.get("is_own")
+    assert monitored.get_time_left() == EVERY + GRACE
+
+
 def test_an_alert_of_another_source_does_not_count_as_a_ping(monitored):
     monitored.after(timedelta(seconds=30))
     monitored.timeline.alert("hello", "info")

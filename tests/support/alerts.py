@@ -9,7 +9,7 @@ import peewee
 
 from models.store.base import Table
 from models.tables.events import Receipt
-from pipeline.sources import SOURCES
+from pipeline.sources import STORED_SOURCES
 from pipeline.sources.body import RequestBody
 from tests.support.world import World
 
@@ -39,7 +39,7 @@ def accept(
         service=world.service,
         source=source,
         body=raw,
-        alerts=len(SOURCES[source].parse(RequestBody(raw))),
+        alerts=len(STORED_SOURCES[source].parse(RequestBody(raw))),
         received_at=now if exactly else now + timedelta(milliseconds=number),
     )
 

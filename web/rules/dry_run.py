@@ -20,7 +20,7 @@ from pipeline.alert import Alert, ParsedAlert, get_urgency
 from pipeline.rules import requested_options
 from pipeline.rules.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
 from pipeline.rules.rulesets import RuleSet, format_value
-from pipeline.sources import SOURCES, generic
+from pipeline.sources import SOURCES, STORED_SOURCES, generic
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import build_alert
 from pipeline.stages.route import parse_for_source
@@ -223,7 +223,7 @@ def _parse_original(event: Event) -> ParsedAlert:
         if receipt.router_id and receipt.source == generic.EXTENSION and event.integration:
             target = APPLICATIONS[event.integration.application].extension
             return parse_for_source(target, body)[event.position]
-        return SOURCES[receipt.source].parse(body)[event.position]
+        return STORED_SOURCES[receipt.source].parse(body)[event.position]
     except (BadBody, KeyError, IndexError):
         return generic.parse_any(body)
 

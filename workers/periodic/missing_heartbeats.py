@@ -181,7 +181,7 @@ def _list_pending_integrations(services: Collection[int]) -> set[int]:
     received = Receipt.select(Receipt.integration).where(
         Receipt.state == _PENDING,
         in_list(Receipt.service, services),
-        Receipt.source == heartbeat.EXTENSION,
+        Receipt.source.in_((heartbeat.EXTENSION, heartbeat.MISSING_PING)),
     )
     in_pipeline = Event.select(Event.integration).where(
         Event.state == _PENDING, in_list(Event.service, services)
@@ -208,7 +208,7 @@ def _build_receipt(row: Integration, account: int, now: datetime) -> Record:
         "account": account,
         "integration": row.id,
         "service": row.service_id,
-        "source": heartbeat.EXTENSION,
+        "source": heartbeat.MISSING_PING,
         "body": heartbeat.build_missing(row.name, since, expected.every, expected.grace),
         "received_at": now,
     }

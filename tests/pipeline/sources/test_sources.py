@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType
-from pipeline.sources import SOURCES, heartbeat
+from pipeline.sources import SOURCES, STORED_SOURCES, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.sources.cleaning import clean_line, clean_text, clean_url
 
@@ -311,9 +311,18 @@ def test_a_broken_object_sent_to_a_heartbeat_is_refused():
 def test_the_alert_about_a_missing_ping_has_the_entity_of_pings_and_is_no_ping():
     since = datetime(2026, 3, 4, 12, tzinfo=UTC)
     body = heartbeat.build_missing('Backup "night"', since, timedelta(hours=24), timedelta(seconds=90))
-    parsed = ping(body)
+    (parsed,) = STORED_SOURCES[heartbeat.MISSING_PING].parse(RequestBody(body))
 
     assert parsed.message == 'No ping from Backup "night" since 2026-03-04 12:00:00 UTC'
     assert parsed.summary == "A ping is expected every 1 d, and can be late by 90 s."
     assert (parsed.alert_type, parsed.entity_id, parsed.is_ping) == (AlertType.CRITICAL, "heartbeat", False)
     assert parsed.is_own
+
+
+@pytest.mark.parametrize("body", [b'{"status": "missing"}', b"status=missing", b'{"status": "Missing"}'])
+def test_a_sender_cannot_speak_as_tocsin(body):
+    """The report of a missing ping would not count as a ping. From a sender, it is a reported failure."""
+    parsed = ping(body)
+
+    assert (parsed.alert_type, parsed.is_ping, parsed.is_own) == (AlertType.CRITICAL, True, False)
+    assert heartbeat.MISSING_PING not in SOURCES
