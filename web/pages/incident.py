@@ -17,7 +17,7 @@ from models.domain.reasons import make_reason
 from models.lifecycle import signed_links
 from models.load.lane import lock_incident
 from models.store.base import store
-from models.tables.accounts import User, get_display_name
+from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.events import Event
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
@@ -28,6 +28,7 @@ from pipeline.messages import ACTIONS, format_time
 from pipeline.sources.cleaning import clean_url
 from web.http.auth import now
 from web.pages.base import HEADERS, render_page
+from web.pages.link_rights import may_use
 from workers import queue
 
 # Enough for the screen of a phone; the interface has all alerts and log entries.
@@ -38,10 +39,11 @@ MAX_LOG_ENTRIES = 50
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """A valid link: its user and its incident."""
+    """A valid link: its user, its incident, and whether the user may change the incident."""
 
     user: User
     incident: Incident
+    may_act: bool
 
     def moment(self, at: datetime) -> str:
         return format_time(at, self.user.time_zone)
@@ -54,12 +56,15 @@ def show(token: str) -> Response:
 
 
 def act(token: str) -> Response:
-    """Acknowledge or resolve the incident of a link. Do nothing if its status no longer allows it."""
+    """Acknowledge or resolve the incident of a link.
+
+    Do nothing if its status no longer allows it, or if the reader may only read the incident.
+    """
     found = _open_link(token)
     if isinstance(found, Response):
         return found
     action = ACTIONS.get(request.form.get("act", ""))
-    if action is not None:
+    if action is not None and found.may_act:
         _change_status(found, *action)
     # After the redirect, a reload of the page is a GET, so the action is not repeated.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
@@ -77,11 +82,14 @@ def _open_link(token: str) -> OpenedLink | Response:
     except signed_links.BadLink:
         return render_page("gone.html", 404, expired=False)
     query = (
-        Notification.select(Notification, Incident, User, Service)
+        Notification.select(Notification, Incident, User, Service, Account, CustomRole)
         .join(Incident)
+        .join(Account)
+        .switch(Incident)
         .join(Service, peewee.JOIN.LEFT_OUTER)
         .switch(Notification)
         .join(User)
+        .join(CustomRole, peewee.JOIN.LEFT_OUTER)
         .where(
             Notification.id == link.notification,
             Notification.incident == link.incident,
@@ -91,7 +99,10 @@ def _open_link(token: str) -> OpenedLink | Response:
     notification = query.first()
     if notification is None or notification.user.removed_at is not None:
         return render_page("gone.html", 404, expired=False)
-    return OpenedLink(notification.user, notification.incident)
+    user, incident = notification.user, notification.incident
+    if not may_use(user, incident, "incident_read", now()):
+        return render_page("gone.html", 404, expired=False)
+    return OpenedLink(user, incident, may_use(user, incident, "incident_write", now()))
 
 
 def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[IncidentStatus]) -> None:
@@ -124,7 +135,8 @@ def _render_incident(opened: OpenedLink) -> Response:
         since=opened.moment(incident.creation_date),
         assignee=get_display_name(assignee) if assignee else None,
         reader=get_display_name(opened.user),
-        buttons=[word for word, (_, states) in ACTIONS.items() if status in states],
+        is_resolved=status is IncidentStatus.RESOLVED,
+        buttons=[word for word, (_, states) in ACTIONS.items() if opened.may_act and status in states],
         alerts=[_build_alert(opened, row) for row in _list_alerts(incident)],
         log=[_build_entry(opened, row) for row in _list_log(incident)],
     )

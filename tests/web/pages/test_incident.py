@@ -4,15 +4,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.domain.enums import IncidentStatus
+from models.domain.enums import IncidentStatus, TargetType
 from models.domain.reasons import make_reason
 from models.lifecycle import signed_links
 from models.lifecycle.signed_links import IncidentLink
-from models.tables.accounts import User
-from models.tables.incidents import Incident, IncidentLog
+from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import CustomRole, User
+from models.tables.incidents import Incident, IncidentLog, IncidentResponder
 from models.tables.notifications import Notification
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.tables.timers import Timer
+from models.tables.users import ForwardingRule
 from tests.support.alerts import accept
+from tests.support.schedules.stored import layer, schedule
 from workers.alerts import process_lane
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
@@ -168,3 +173,126 @@ def test_the_redirect_contains_the_path_of_the_public_url(app, open_incident):
     answer = app.test_client().post(path, data={"act": "acknowledge"})
 
     assert answer.headers["Location"] == f"/tocsin{path}"
+
+
+# --- the reader's right to the incident ----------------------------------------------------------------
+
+
+@pytest.fixture
+def link_of_bob(open_incident, world, now):
+    """The path of Bob's link. Bob is a plain member of the team, and no policy names him."""
+    open_incident()
+    values = {**Notification.get().__data__, "user": world.bob.id, "contact": None}
+    del values["id"]
+    return build_link(Notification.create(**{**values, "key": "of Bob"}))
+
+
+def leave_team(user: User) -> None:
+    TeamMember.delete().where(TeamMember.user == user).execute()
+
+
+def name_in_policy(target_type: TargetType, name: str) -> None:
+    target = {"target_type": target_type, "target_id": name, "position": 0}
+    step = {"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}
+    EscalationPolicy.update(rules=[step]).execute()
+
+
+def test_a_link_dies_with_its_readers_right_to_the_incident(ask, link_of_bob, world):
+    assert ask("GET", link_of_bob, who=None).status_code == 200
+    leave_team(world.bob)
+
+    page = ask("GET", link_of_bob, who=None)
+    assert (page.status_code, "Disk full" in page.text) == (404, False)
+    assert act(ask, link_of_bob, "resolve").status_code == 404
+    assert Incident.get().status == IncidentStatus.TRIGGERED
+
+
+def test_a_reader_without_the_permission_to_write_sees_the_incident_without_buttons(ask, link_of_bob, world):
+    leave_team(world.bob)
+    Team.update(account_permissions=["incident_read"]).where(Team.id == world.team.id).execute()
+
+    page = ask("GET", link_of_bob, who=None)
+    assert (page.status_code, "<button" in page.text) == (200, False)
+    assert "You may read this incident, but not change it." in page.text
+    assert act(ask, link_of_bob, "resolve").status_code == 303
+    assert Incident.get().status == IncidentStatus.TRIGGERED
+
+
+def test_a_custom_role_gives_the_right(ask, link_of_bob, world, now):
+    leave_team(world.bob)
+    role = CustomRole.create(
+        unique_id=new_uuid(), account=world.account, name="x", creation_date=now,
+        permissions=["incident_read", "incident_write"],
+    )  # fmt: skip
+    User.update(custom_role=role).where(User.id == world.bob.id).execute()
+
+    assert act(ask, link_of_bob, "resolve").status_code == 303
+    assert Incident.get().status == IncidentStatus.RESOLVED
+
+
+def name_as_target(world, now) -> None:
+    name_in_policy(TargetType.USER, world.bob.username)
+
+
+def name_in_layer(world, now) -> None:
+    _create_schedule(world, layer(world.bob))
+
+
+def name_in_override(world, now) -> None:
+    nights = _create_schedule(world)
+    ScheduleOverride.create(
+        unique_id=new_uuid(), schedule=nights, user=world.bob, start_time=now, end_time=now,
+        creation_date=now,
+    )  # fmt: skip
+
+
+def _create_schedule(world, *layers) -> Schedule:
+    made = schedule(world.charlies_team, *layers)
+    name_in_policy(TargetType.SCHEDULE, made.unique_id)
+    return made
+
+
+def name_as_responder(world, now) -> None:
+    IncidentResponder.create(
+        unique_id=new_short_id(), incident=Incident.get(), user=world.bob, creation_date=now
+    )
+
+
+def name_as_assignee(world, now) -> None:
+    Incident.update(assigned_to=world.bob).execute()
+
+
+def name_in_sla(world, now) -> None:
+    responder = {"user": world.bob.username, "unique_id": new_uuid()}
+    escalation = {"unique_id": new_uuid(), "time": 60, "type": 1, "responders": [responder]}
+    sla = Sla.create(
+        unique_id=new_uuid(), team=world.team, name="Gold", escalations=[escalation], creation_date=now
+    )
+    Incident.update(sla=sla).execute()
+
+
+def name_by_forwarding(world, now) -> None:
+    """Alice, whom the policy names, forwards to Bob."""
+    later = datetime.now(UTC) + timedelta(hours=1)
+    ForwardingRule.create(
+        unique_id=new_uuid(), user=world.alice, to_user=world.bob, created_by=world.alice, from_date=now,
+        to_date=later, creation_date=now,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name_as_target, name_in_layer, name_in_override, name_as_responder, name_as_assignee, name_in_sla,
+     name_by_forwarding],
+)  # fmt: skip
+def test_a_person_whom_the_incident_names_can_act_without_being_in_the_team(
+    ask, link_of_bob, world, now, name
+):
+    """Who is paged at night must be able to acknowledge, whatever the permissions are."""
+    leave_team(world.bob)
+    assert ask("GET", link_of_bob, who=None).status_code == 404
+    name(world, now)
+
+    assert ask("GET", link_of_bob, who=None).status_code == 200
+    assert act(ask, link_of_bob, "resolve").status_code == 303
+    assert Incident.get().status == IncidentStatus.RESOLVED
