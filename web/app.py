@@ -11,6 +11,7 @@ from models.store.base import connection
 from runtime.settings import Settings
 from web.http import auth, error_handlers, openapi, serialization
 from web.http.drain_body import DrainBody
+from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
@@ -35,6 +36,7 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     error_handlers.register(app)
+    app.after_request(add_headers)
     app.config["ROUTES"] = ROUTES
     app.register_blueprint(health.blueprint)
     app.register_blueprint(openapi.build_docs())

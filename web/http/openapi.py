@@ -13,6 +13,7 @@ from flask import Blueprint, Response, current_app
 from flask_swagger_ui import get_swaggerui_blueprint
 
 from web.http import errors, fields, openapi_examples, paging, permissions, serialization, xml
+from web.http.response_headers import allow_docs
 
 # The version of the interface, not of the program (docs/contract.md, introduction).
 VERSION = "1.1.0"
@@ -100,6 +101,7 @@ def build_docs() -> Blueprint:
         "validatorUrl": "none",
     }
     page: Blueprint = get_swaggerui_blueprint(DOCS, PATH, config=config)
+    page.after_request(allow_docs)
     return page
 
 

@@ -12,12 +12,14 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from models.domain.identity import is_uuid
 from pipeline.sources import SOURCES, Source
 from pipeline.sources.body import BadBody, RequestBody
-from web.http import serialization
+from web.http import response_headers, serialization
 from web.http.errors import ApiError, NotFound, Unavailable
 from web.ingest import group_commit
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
+
+_HEADERS = [("Content-Type", serialization.JSON), *response_headers.HEADERS.items()]
 
 
 class FastPath:
@@ -36,7 +38,7 @@ class FastPath:
             environ[REFUSED] = error
             return self._application(environ, start_response)
         body = build_answer(submission.trace_id)
-        start_response("200 OK", [("Content-Type", serialization.JSON), ("Content-Length", str(len(body)))])
+        start_response("200 OK", [*_HEADERS, ("Content-Length", str(len(body)))])
         return (body,)
 
     def _submit(self, submission: group_commit.Submission) -> type[ApiError] | None:

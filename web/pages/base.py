@@ -1,13 +1,12 @@
-"""Render HTML pages. They must not be cached, indexed or framed, and send no referrer."""
+"""Render HTML pages. They must not be indexed, and send no referrer. All answers have more headers
+(web/http/response_headers.py)."""
 
 import secrets
 
 from flask import Response, make_response, render_template
 
 HEADERS = {
-    "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex",
 }
 
