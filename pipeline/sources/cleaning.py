@@ -17,6 +17,8 @@ _UNFIT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\ufeff\ud800-\udfff]"
 )
 _NEWLINE = re.compile("\r\n|\r|\u2028|\u2029|\x85|\x0b|\x0c")
+# Where a name would go on in another line or column.
+_LINE_END = re.compile(f"{_NEWLINE.pattern}|\n|\t")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -28,6 +30,16 @@ def clean_text(text: str, limit: int = SUMMARY_LIMIT) -> str:
 def clean_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
     """Return text of one line: newlines and runs of blanks become one blank."""
     return _BLANKS.sub(" ", clean_text(text, limit * 2)).strip()[:limit]
+
+
+def clean_name(text: str) -> str:
+    """Return text of one line without unfit characters; a newline or tab becomes a blank."""
+    return _UNFIT.sub("", _LINE_END.sub(" ", text))
+
+
+def remove_unfit(text: str) -> str:
+    """Return text of several lines without unfit characters; its newlines stay as they are."""
+    return "\r".join(_UNFIT.sub("", part) for part in text.split("\r"))
 
 
 def clean_entity_id(text: str) -> str:

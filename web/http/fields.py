@@ -18,6 +18,7 @@ from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 from models.domain.channels import EMAIL_ADDRESS
 from models.domain.identity import is_uuid
 from pipeline.rules.conditions import BadRule, compile_rule
+from pipeline.sources.cleaning import clean_name, remove_unfit
 from schedules.oncall.shifts import EARLIEST, LATEST
 from web.http import client_profile
 
@@ -28,6 +29,7 @@ MAX_INTEGER = 2**31 - 1
 # A year in minutes and ten years in seconds: now plus such a duration is still a valid datetime.
 MINUTES_LIMIT = 365 * 24 * 60
 SECONDS_LIMIT = 10 * 365 * 24 * 3600
+NAME_LIMIT = 255
 LONG_TEXT = 16 * 1024
 
 # The object of a request that contains the value of a field. marshmallow passes it to the field's methods.
@@ -42,9 +44,17 @@ class Schema(marshmallow.Schema):
 
 
 class Text(fields.String):
-    """Text without NUL, at most `limit` characters. null means "" unless the field is required."""
+    """Text of at most `limit` characters. null means "" unless the field is required.
 
-    def __init__(self, *, limit: int = 255, **options: Any) -> None:
+    Control characters and marks that change the direction of text are removed, since they can make a name
+    look like another one. A text of at most 255 characters is a name: it has one line.
+    """
+
+    # Whether only NUL is removed, which no store accepts: for text that is compared with payloads.
+    as_sent = False
+
+    def __init__(self, *, limit: int = NAME_LIMIT, **options: Any) -> None:
+        self._clean = clean_name if limit <= NAME_LIMIT else remove_unfit
         min_length = 1 if options.get("required") else None
         # Text that is only in answers may be longer; the description must not state a limit for it.
         if not options.get("dump_only"):
@@ -60,11 +70,17 @@ class Text(fields.String):
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
-        text = text.replace("\x00", "")
+        text = text.replace("\x00", "") if self.as_sent else self._clean(text)
         return text.strip() if self.required else text
 
 
-class TextOrNumber(Text):
+class RawText(Text):
+    """Text that is kept as sent, for example the path of a field of payloads."""
+
+    as_sent = True
+
+
+class TextOrNumber(RawText):
     """Text that is kept as sent; a number becomes its digits."""
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
@@ -73,7 +89,7 @@ class TextOrNumber(Text):
         return super()._deserialize(value, attr, data, **kwargs)
 
 
-class RuleJson(Text):
+class RuleJson(RawText):
     """A condition in one of the two syntaxes of contract 3.10; kept as sent.
 
     A condition that cannot be evaluated is an error.

@@ -16,6 +16,7 @@ from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web.http import client_profile
 from web.http.fields import (
+    LONG_TEXT,
     Boolean,
     Choice,
     InputMoment,
@@ -59,7 +60,7 @@ class Summary(Text):
     """A text with one or more lines that is cleaned like a title."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(validate=None, **options)
+        super().__init__(limit=LONG_TEXT, validate=None, **options)
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         return clean_text(super()._deserialize(value, attr, data, **kwargs), SUMMARY_LIMIT)

@@ -23,6 +23,7 @@ from web.http.fields import (
     List,
     Nested,
     OptionalNumber,
+    RawText,
     RuleJson,
     Schema,
     Text,
@@ -46,7 +47,7 @@ class ConditionSchema(Schema):
 
     unique_id = Text(dump_only=True)
     alert_condition_type = Choice(AlertConditionType, required=True)
-    alert_field = Text(limit=paths.MAX_PATH_LENGTH)
+    alert_field = RawText(limit=paths.MAX_PATH_LENGTH)
     pattern = TextOrNumber(limit=patterns.MAX_PATTERN_LENGTH)
     position = OptionalNumber(min_value=0)
 

@@ -10,7 +10,7 @@ from pipeline.rules.conditions import paths
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Boolean, List, Moment, Nested, Number, Reference, Schema, Text
+from web.http.fields import Boolean, List, Moment, Nested, Number, RawText, Reference, Schema, Text
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
 
@@ -28,7 +28,7 @@ def _check_path(path: str) -> None:
 
 class MatchFieldsSchema(Schema):
     static_fields = List(Text(validate=validate.OneOf(STATIC_FIELDS)), max_items=len(STATIC_FIELDS))
-    custom_fields = List(Text(validate=_check_path), max_items=20)
+    custom_fields = List(RawText(validate=_check_path), max_items=20)
 
 
 class GroupingPolicySchema(Schema):
