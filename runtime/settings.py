@@ -153,6 +153,7 @@ SETTINGS = (
     Setting("smtp_ca_file", "", _parse_file, "file with certificates to trust for the mail relay, in addition to those of the system"),
     Setting("smtp_user", "", str, "user name for the mail relay"),
     Setting("smtp_password", "", str, "password for the mail relay", secret=True),
+    Setting("smtp_plain_login", "0", _parse_bool, "1: the password may be sent to the mail relay without TLS"),
     Setting("smtp_from", "tocsin@localhost", str, "sender address of e-mails"),
     Setting("open_alert_status", "0", _parse_bool, "1: the alert status operation needs no token"),
     Setting("dead_mans_switch_url", "", _parse_switch_url, "dead-man's switch: URL that Tocsin requests by GET while it is healthy; empty: off", secret=True),
@@ -182,6 +183,7 @@ class Settings:
     smtp_ca_file: str
     smtp_user: str
     smtp_password: str
+    smtp_plain_login: bool
     smtp_from: str
     open_alert_status: bool
     dead_mans_switch_url: str
@@ -201,6 +203,12 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     }
     if values["metrics_port"] == values["port"]:
         raise BadSetting("TOCSIN_METRICS_PORT cannot be used: it is the port of web (TOCSIN_PORT)")
+    has_login = values["smtp_host"] and values["smtp_user"]
+    if has_login and values["smtp_tls"] == "none" and not values["smtp_plain_login"]:
+        raise BadSetting(
+            "TOCSIN_SMTP_USER cannot be used: without TLS, everybody on the way to the mail relay can read the"
+            " password. Set TOCSIN_SMTP_TLS to starttls or tls, or set TOCSIN_SMTP_PLAIN_LOGIN=1"
+        )
     values["public_url"] = values["public_url"] or _build_local_url(values["host"], values["port"])
     return Settings(**values)
 

@@ -81,3 +81,24 @@ def test_the_url_of_the_dead_mans_switch_is_kept_unchanged():
 
 def test_the_setting_allows_the_queue_splits_of_the_pipeline():
     assert [stage.name for stage in STAGES if stage.split_after] == list(SPLIT_AFTER)
+
+
+LOGIN = {
+    "TOCSIN_SMTP_HOST": "mail.example.org",
+    "TOCSIN_SMTP_USER": "tocsin",
+    "TOCSIN_SMTP_PASSWORD": "hunter2",
+}
+
+
+def test_a_login_to_the_mail_relay_needs_tls_or_an_explicit_setting():
+    with pytest.raises(BadSetting, match="TOCSIN_SMTP_PLAIN_LOGIN=1") as caught:
+        load(LOGIN)
+
+    assert "hunter2" not in str(caught.value)
+    assert load({**LOGIN, "TOCSIN_SMTP_PLAIN_LOGIN": "1"}).smtp_plain_login
+    for tls in ("starttls", "tls"):
+        assert not load({**LOGIN, "TOCSIN_SMTP_TLS": tls}).smtp_plain_login
+
+
+def test_a_login_without_a_mail_relay_is_sent_to_nobody():
+    assert load({**LOGIN, "TOCSIN_SMTP_HOST": ""}).smtp_user == "tocsin"
