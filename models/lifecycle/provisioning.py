@@ -4,9 +4,8 @@ Each function inserts rows inside the caller's transaction and returns the row i
 change what lanes load raise the version of the configuration.
 """
 
+import unicodedata
 from datetime import datetime
-
-import peewee
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TargetType, TeamRole, Urgency
@@ -67,12 +66,18 @@ def create_user(
 
 
 def find_member(account: Account, email: str) -> User | None:
-    """Return the member with this address, or None. Ignores case; removed users are left out."""
-    same_email = peewee.fn.LOWER(User.email) == email.lower()
-    found: User | None = (
-        User.select().where(User.account == account, User.removed_at.is_null(), same_email).first()
-    )
-    return found
+    """Return the member with this address, or None. Ignores case; removed users are left out.
+
+    The addresses are compared here: SQLite folds only the letters of ASCII, PostgreSQL those of its locale.
+    """
+    members = User.select(User.id, User.email).where(User.account == account, User.removed_at.is_null())
+    folded = _fold(email)
+    row = next((row for row, address in members.tuples().iterator() if _fold(address) == folded), None)
+    return None if row is None else User.get_by_id(row)
+
+
+def _fold(address: str) -> str:
+    return unicodedata.normalize("NFC", address).casefold()
 
 
 def create_contact(user: User, name: str, contact_type: int, value: str, now: datetime) -> ContactMethod:

@@ -121,6 +121,26 @@ def test_addresses_of_members_are_unique(ask, world, now):
     assert ask("PATCH", path, {"email": "charlie@example.org"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("j\u00f6rg@example.org", "J\u00d6RG@EXAMPLE.ORG"),
+        ("stra\u00dfe@example.org", "STRASSE@example.org"),
+        ("jo\u0308rg@example.org", "j\u00f6rg@example.org"),
+        ("\u03bf\u03c2@example.org", "\u039f\u03a3@example.org"),
+        ("i@example.org", "I@example.org"),
+    ],
+)
+def test_letters_of_every_script_are_compared_without_case(ask, world, first, second):
+    """The stores fold only some letters: SQLite those of ASCII, PostgreSQL those of its locale."""
+    charlie = f"/api/account/users/{world.charlie.username}/"
+    bob = f"/api/account/users/{world.bob.username}/"
+
+    assert ask("PATCH", charlie, {"email": first}).status_code == 200
+    assert ask("PATCH", bob, {"email": second}).status_code == 400
+    assert ask("PATCH", charlie, {"email": second}).status_code == 200
+
+
 def test_only_the_member_and_admins_change_an_address(ask, world, writer):
     path = f"/api/account/users/{world.bob.username}/"
 
