@@ -43,7 +43,7 @@ def create_app(settings: Settings) -> Flask:
     for path, routes in group_by_path(ROUTES).items():
         view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
-    fast_path = FastPath(app.wsgi_app, events.commits)
+    fast_path = FastPath(app.wsgi_app, events.commits, events.large_bodies)
     app.wsgi_app = DrainBody(fast_path)  # type: ignore[method-assign]
     metrics.count_refusals(app, {route.path for route in ROUTES if route.view in INGEST_VIEWS})
     return app

@@ -66,6 +66,12 @@ class Unavailable(ApiError):
     detail = "The service is temporarily unavailable."
 
 
+class Busy(Unavailable):
+    """This process does too much of this kind of work at the moment."""
+
+    headers = {"Retry-After": "1"}
+
+
 def reject(field: str, reason: str) -> NoReturn:
     """Refuse the request because of one field."""
     raise BadRequest({field: [reason]})

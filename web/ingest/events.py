@@ -5,6 +5,7 @@ Acceptance must be fast. So it decodes the body once, and uses the store only in
 
 import uuid
 from contextlib import suppress
+from dataclasses import dataclass
 
 import peewee
 from flask import Response, current_app, g, request
@@ -20,13 +21,15 @@ from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, serialization
-from web.http.errors import BadRequest, Forbidden, NotFound, Unavailable
+from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
 from web.http.fields import Boolean, List, Number, Schema, Text
 from web.incidents import alerts, attachments
 from web.ingest import fast_path
 from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission
+from web.ingest.large_bodies import LargeBodies, TooManyError
 
 commits = GroupCommit()
+large_bodies = LargeBodies()
 
 
 # These schemas are for the documentation only: the views read and build bodies without a schema.
@@ -129,35 +132,76 @@ def _ingest(
     source = SOURCES.get(extension)
     if source is None or not identity.is_uuid(key):
         raise NotFound
-    body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
-    if by_key_alone:
-        # The application of the key is not known yet, so two sources read the body. Decode it only once.
-        with suppress(BadBody):
-            body.decode_json()
-    parsed, problem = _parse(source, body)
-    pings = _parse(SOURCES[heartbeat.EXTENSION], body)[0] if by_key_alone else []
-    submission = Submission(
-        key,
-        account_id,
-        extension,
-        body.raw,
-        len(parsed) or 1,
-        str(uuid.uuid4()),
-        for_integrations=problem is None,
-        for_routers=problem is None or (extension == generic.EXTENSION and _is_object(body)),
-        for_heartbeats=bool(pings),
-    )
-    if problem is not None and not (submission.for_routers or submission.for_heartbeats):
-        raise BadRequest(problem.errors)
     try:
+        if not commits.accepts_key(key, account_id):
+            raise NotFound
+        body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
+        with large_bodies.take_turn(len(body.raw)):
+            alerts = _parse_body(source, body, by_key_alone=by_key_alone)
+        submission = _build_submission(source, key, account_id, body, alerts)
+        if alerts.problem is not None and not (submission.for_routers or submission.for_heartbeats):
+            raise BadRequest(alerts.problem.errors)
         commits.submit(submission)
     except NotStoredError:
         raise Unavailable from None
+    except TooManyError:
+        raise Busy from None
     if submission.target is None:
         raise NotFound
-    if problem is not None and not submission.is_stored:
-        raise BadRequest(problem.errors)
-    return submission, parsed if submission.source == extension else pings
+    if alerts.problem is not None and not submission.is_stored:
+        raise BadRequest(alerts.problem.errors)
+    return submission, alerts.parsed if submission.source == extension else alerts.pings
+
+
+@dataclass(frozen=True, slots=True)
+class _Alerts:
+    """What a body contains.
+
+    `parsed` has the alerts only if the answer shows them; `problem` is the error of the body. If the address
+    names no application, `pings` has the body as a heartbeat reads it.
+    """
+
+    count: int
+    problem: BadBody | None
+    parsed: list[ParsedAlert]
+    pings: list[ParsedAlert]
+    is_object: bool
+
+
+def _parse_body(source: Source, body: RequestBody, *, by_key_alone: bool) -> _Alerts:
+    count, problem, parsed, pings = 1, None, [], []
+    try:
+        if by_key_alone:
+            # The application of the key is not known yet: two sources read the body.
+            with suppress(BadBody):
+                body.decode_json()
+            parsed = source.parse(body)
+        else:
+            count = source.count(body)
+    except BadBody as error:
+        problem = error
+    if by_key_alone:
+        with suppress(BadBody):
+            pings = SOURCES[heartbeat.EXTENSION].parse(body)
+    # A router's key accepts any object, but only in the generic form.
+    is_object = problem is not None and source.extension == generic.EXTENSION and _is_object(body)
+    return _Alerts(count, problem, parsed, pings, is_object)
+
+
+def _build_submission(
+    source: Source, key: str, account_id: str | None, body: RequestBody, alerts: _Alerts
+) -> Submission:
+    return Submission(
+        key,
+        account_id,
+        source.extension,
+        body.raw,
+        alerts.count,
+        str(uuid.uuid4()),
+        for_integrations=alerts.problem is None,
+        for_routers=alerts.problem is None or alerts.is_object,
+        for_heartbeats=bool(alerts.pings),
+    )
 
 
 def _read_body(source: Source, may_be_ping: bool) -> bytes:
@@ -165,14 +209,6 @@ def _read_body(source: Source, may_be_ping: bool) -> bytes:
     request.max_content_length = source.max_bytes
     body = serialization.read_bytes()
     return body or (request.query_string if may_be_ping else b"")
-
-
-def _parse(source: Source, body: RequestBody) -> tuple[list[ParsedAlert], BadBody | None]:
-    """Return the body's alerts, or the error of the body."""
-    try:
-        return source.parse(body), None
-    except BadBody as error:
-        return [], error
 
 
 def _is_object(body: RequestBody) -> bool:

@@ -13,8 +13,9 @@ from models.domain.identity import is_uuid
 from pipeline.sources import SOURCES, Source
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import response_headers, serialization
-from web.http.errors import ApiError, NotFound, Unavailable
+from web.http.errors import ApiError, Busy, NotFound, Unavailable
 from web.ingest import group_commit
+from web.ingest.large_bodies import LargeBodies, TooManyError
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
@@ -23,51 +24,62 @@ _HEADERS = [("Content-Type", serialization.JSON), *response_headers.HEADERS.item
 
 
 class FastPath:
-    """WSGI middleware. The application and the fast path share `commits`, the group commit."""
+    """WSGI middleware. The application and the fast path share `commits` and `large_bodies`."""
 
-    def __init__(self, application: WSGIApplication, commits: group_commit.GroupCommit) -> None:
+    def __init__(
+        self, application: WSGIApplication, commits: group_commit.GroupCommit, large_bodies: LargeBodies
+    ) -> None:
         self._application = application
         self._commits = commits
+        self._large_bodies = large_bodies
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        submission = _build_submission(environ)
-        if submission is None:
-            return self._application(environ, start_response)
-        error = self._submit(submission)
-        if error is not None:
+        try:
+            submission = self._accept(environ)
+        except ApiError as error:
             environ[REFUSED] = error
+            return self._application(environ, start_response)
+        if submission is None:
             return self._application(environ, start_response)
         body = build_answer(submission.trace_id)
         start_response("200 OK", [*_HEADERS, ("Content-Length", str(len(body)))])
         return (body,)
 
-    def _submit(self, submission: group_commit.Submission) -> type[ApiError] | None:
+    def _accept(self, environ: WSGIEnvironment) -> group_commit.Submission | None:
+        """Commit this request's alerts, or return None if the application must handle the request."""
         try:
-            self._commits.submit(submission)
+            submission = self._build_submission(environ)
+            if submission is not None:
+                self._commits.submit(submission)
         except group_commit.NotStoredError:
-            return Unavailable
-        return NotFound if submission.target is None else None
+            raise Unavailable from None
+        except TooManyError:
+            raise Busy from None
+        if submission is not None and submission.target is None:
+            raise NotFound
+        return submission
+
+    def _build_submission(self, environ: WSGIEnvironment) -> group_commit.Submission | None:
+        address = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
+        if address is None or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
+            return None
+        account, source, key = address
+        if not self._commits.accepts_key(key, account):
+            raise NotFound
+        body = _read_body(environ, source.max_bytes)
+        if body is None:
+            return None
+        try:
+            with self._large_bodies.take_turn(len(body)):
+                alerts = source.count(RequestBody(body))
+        except BadBody:
+            return None
+        return group_commit.Submission(key, account, source.extension, body, alerts, str(uuid.uuid4()))
 
 
 def build_answer(trace_id: str) -> bytes:
     """Build the answer to committed alerts: contract section 3.9."""
     return b'{"message":"success","trace_id":"%s"}' % trace_id.encode()
-
-
-def _build_submission(environ: WSGIEnvironment) -> group_commit.Submission | None:
-    """Return this request's alerts, or None if the application must handle the request."""
-    parsed = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
-    if parsed is None or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
-        return None
-    account, source, key = parsed
-    body = _read_body(environ, source.max_bytes)
-    if body is None:
-        return None
-    try:
-        alerts = len(source.parse(RequestBody(body)))
-    except BadBody:
-        return None
-    return group_commit.Submission(key, account, source.extension, body, alerts, str(uuid.uuid4()))
 
 
 def _accepts_json(accept: str) -> bool:

@@ -22,6 +22,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.sources import heartbeat
 from runtime import metrics
+from web.ingest.known_keys import KnownKeys
 from workers import queue
 
 
@@ -91,6 +92,17 @@ class GroupCommit:
         self._pending: list[Submission] = []
         self._has_leader = False
         self._lock = threading.Lock()
+        self._keys = KnownKeys(_find_account)
+
+    def accepts_key(self, key: str, account_identifier: str | None) -> bool:
+        """Return whether the store has this key, so that its body is worth parsing.
+
+        `submit` looks the key up again and decides. NotStoredError if the store cannot be read.
+        """
+        try:
+            return self._keys.accepts(key, account_identifier)
+        except (*STORE_ERRORS, OSError) as error:
+            raise NotStoredError from error
 
     def submit(self, submission: Submission) -> None:
         """Commit a submission and return when the result is known.
@@ -139,6 +151,7 @@ class GroupCommit:
         for submission in group:
             submission.is_done = True
             submission.ready.set()
+        self._remember_keys(group)
         _enqueue([submission.target for submission in group if submission.target and not submission.error])
         _count(group)
 
@@ -146,6 +159,12 @@ class GroupCommit:
         with self._lock:
             group, self._pending = self._pending[:MAX_GROUP], self._pending[MAX_GROUP:]
         return group
+
+    def _remember_keys(self, group: Sequence[Submission]) -> None:
+        for submission in group:
+            if not submission.error:
+                target = submission.target
+                self._keys.remember(submission.key, target.account_identifier if target else None)
 
 
 def _count(group: Sequence[Submission]) -> None:
@@ -213,6 +232,13 @@ def _build_record(submission: Submission, target: KeyTarget, received_at: dateti
         "alerts": submission.alerts,
         "received_at": received_at,
     }
+
+
+def _find_account(key: str) -> str | None:
+    """Return the account identifier of a key that accepts alerts, else None."""
+    with connection():
+        target = _find_targets({key}).get(key)
+    return target.account_identifier if target is not None else None
 
 
 def _find_targets(keys: set[str]) -> dict[str, KeyTarget]:

@@ -24,7 +24,15 @@ def parse(source, body):
         decoded.decode_json()
     expected = try_to_parse(source, RequestBody(body))
     assert try_to_parse(source, decoded) == expected
+    assert try_to_count(source, body) == (expected if expected == "refused" else len(expected))
     return source.parse(RequestBody(body))
+
+
+def try_to_count(source, body):
+    try:
+        return source.count(RequestBody(body))
+    except BadBody:
+        return "refused"
 
 
 def try_to_parse(source, body):
@@ -241,6 +249,29 @@ def test_an_alert_with_a_very_large_number_is_accepted(number, stored_value):
     (parsed,) = parse(GENERIC, f'{{"message": "m", "payload": {{"a": {number}}}}}'.encode())
 
     assert parsed.payload == {"a": stored_value}
+
+
+def test_a_group_of_plain_alerts_is_counted_without_parsing_it(monkeypatch):
+    """In the web process, parsing 8 MiB would delay all other requests."""
+    group = {"receiver": "tocsin", "alerts": [{"labels": {"alertname": "A", "n": 1}, "startsAt": "x"}] * 500}
+    monkeypatch.delattr("pipeline.sources.prometheus._parse_alert")
+
+    assert PROMETHEUS.count(RequestBody(json.dumps(group).encode())) == 500
+
+
+@pytest.mark.parametrize(
+    "alert",
+    [
+        {"labels": {"a": {"b": [1]}}},
+        {"labels": None, "annotations": {"a": None, "b": True, "c": 1.5, "d": 10**30}},
+        {"labels": {"a": "\ud800"}, "fingerprint": None},
+        {"fingerprint": 7},
+        {"startsAt": {"a": 1}},
+    ],
+)
+def test_unusual_alerts_are_counted_as_they_are_parsed(alert):
+    with suppress(BadBody):
+        parse(PROMETHEUS, json.dumps({"alerts": [alert] * 3}).encode())
 
 
 def test_a_group_of_millions_of_empty_alerts_is_refused():

@@ -2,11 +2,12 @@
 
 import io
 import json
+from contextlib import ExitStack
 
 import pytest
 
 from models.tables.events import Receipt
-from web.ingest import events, fast_path, group_commit
+from web.ingest import events, fast_path, group_commit, large_bodies
 
 ALERT = json.dumps({"message": "Disk full", "alert_type": "critical"}).encode()
 GROUP = json.dumps({"alerts": [{"fingerprint": "a"}, {"fingerprint": "b"}]}).encode()
@@ -30,7 +31,7 @@ def fast_path_client(app, monkeypatch):
         start("599 FLASK", [("Content-Type", "text/plain")])
         return [environ["wsgi.input"].read()]
 
-    monkeypatch.setattr(app, "wsgi_app", fast_path.FastPath(other, events.commits))
+    monkeypatch.setattr(app, "wsgi_app", fast_path.FastPath(other, events.commits, events.large_bodies))
     return app.test_client()
 
 
@@ -80,15 +81,28 @@ def test_a_body_with_a_missing_or_wrong_length_goes_to_flask(app, fast_path_clie
     assert not Receipt.select().exists()
 
 
-def test_an_error_is_answered_by_flask_and_the_key_is_queried_once(app, world, monkeypatch):
-    client, groups = app.test_client(), []
-    keep = group_commit._store_group
-    monkeypatch.setattr(group_commit, "_store_group", lambda group: (groups.append(len(group)), keep(group)))
+def test_an_error_is_answered_by_flask_and_the_key_is_queried_once(app, world, statements):
+    client = app.test_client()
     for key in ("00000000-0000-4000-8000-000000000000", world.integration.integration_key):
-        answer = client.post(f"/integration/zzzzz/generic/{key}/", data=ALERT)
+        with statements() as seen:
+            answer = client.post(f"/integration/zzzzz/generic/{key}/", data=ALERT)
         assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
+        assert sum('"integration_key" =' in sql or '"integration_key" IN' in sql for sql, _ in seen) <= 2
 
-    assert groups == [1, 1]
+
+def test_a_large_body_that_must_wait_too_long_is_a_503_with_a_time(app, world, monkeypatch):
+    monkeypatch.setattr(large_bodies, "LARGE_BYTES", 10)
+    client, path = app.test_client(), list_forms(world)["application"][0]
+    with ExitStack() as stack:
+        for _ in range(1 + large_bodies.MAX_PENDING):
+            assert events.large_bodies._admitted.acquire(blocking=False)
+            stack.callback(events.large_bodies._admitted.release)
+        for address in (path, path.removesuffix("/")):
+            answer = client.post(address, data=ALERT)
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+
+    assert not Receipt.select().exists()
+    assert client.post(path, data=ALERT).status_code == 200
 
 
 def test_a_store_that_fails_is_the_503_of_the_contract(app, world, monkeypatch):

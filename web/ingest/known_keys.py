@@ -1,0 +1,44 @@
+"""Find out cheaply whether a key can accept alerts, before the body is parsed.
+
+A body can cost thousands of times more than the look-up of its key. A key that was found in the store is
+remembered, so that a sender's key costs one read per process. The transaction that stores the alerts looks
+the key up again, and only that decides.
+"""
+
+import threading
+from collections.abc import Callable
+
+# More keys than a process sees between two restarts; a larger installation reads some of them again.
+MAX_KEYS = 10_000
+
+# Returns the account identifier of a key, or None for a key that accepts no alerts.
+FindAccount = Callable[[str], str | None]
+
+
+class KnownKeys:
+    """The keys that the store had when they were last looked up, with their account identifiers."""
+
+    def __init__(self, find_account: FindAccount) -> None:
+        self._find_account = find_account
+        self._accounts: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def accepts(self, key: str, account_identifier: str | None) -> bool:
+        """Return whether this key is of this account; None means any account. Raises errors of the store."""
+        account = self._accounts.get(key)
+        if account is None or account_identifier not in (None, account):
+            # Not remembered, or changed since.
+            account = self._find_account(key)
+            self.remember(key, account)
+        return account is not None and account_identifier in (None, account)
+
+    def remember(self, key: str, account: str | None) -> None:
+        """Take over the result of a look-up in the store; None: the key accepts no alerts."""
+        if self._accounts.get(key) == account:
+            return
+        with self._lock:
+            self._accounts.pop(key, None)
+            if account is not None:
+                if len(self._accounts) >= MAX_KEYS:
+                    del self._accounts[next(iter(self._accounts))]
+                self._accounts[key] = account
