@@ -90,7 +90,7 @@ def test_an_error_is_answered_by_flask_and_the_key_is_queried_once(app, world, s
         assert sum('"integration_key" =' in sql or '"integration_key" IN' in sql for sql, _ in seen) <= 2
 
 
-def test_a_large_body_that_must_wait_too_long_is_a_503_with_a_time(app, world, monkeypatch):
+def test_one_large_body_too_many_is_a_503_with_a_time(app, world, monkeypatch):
     monkeypatch.setattr(large_bodies, "LARGE_BYTES", 10)
     client, path = app.test_client(), list_forms(world)["application"][0]
     with ExitStack() as stack:

@@ -30,13 +30,13 @@ def parsed(monkeypatch):
     """Return a list of the parsed bodies. No key is remembered yet."""
     bodies: list[bytes] = []
 
-    def watch(read):
+    def count_calls(read):
         return lambda body: (bodies.append(body.raw), read(body))[1]
 
     monkeypatch.setattr(events.commits, "_keys", KnownKeys(group_commit._find_account))
     for extension, source in SOURCES.items():
-        watched = replace(source, parse=watch(source.parse), count=watch(source.count))
-        monkeypatch.setitem(SOURCES, extension, watched)
+        counted = replace(source, parse=count_calls(source.parse), count=count_calls(source.count))
+        monkeypatch.setitem(SOURCES, extension, counted)
     return bodies
 
 

@@ -10,7 +10,7 @@ from web.ingest import large_bodies
 from web.ingest.large_bodies import LARGE_BYTES, MAX_PENDING, LargeBodies, TooManyError
 
 
-def test_large_bodies_take_turns_and_small_ones_do_not_wait():
+def test_large_bodies_take_turns_and_small_ones_pass_at_once():
     bodies, running, most, may_end = LargeBodies(), [], [], threading.Event()
 
     def parse():
