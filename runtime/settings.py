@@ -144,7 +144,7 @@ SETTINGS = (
     Setting("database_url", "", _build_url_parser("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
     Setting("redis_url", "", _parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
     Setting("owner_email", "owner@localhost", str, "e-mail address of the first account's owner"),
-    Setting("web_threads", "64", _parse_count, "requests that one web process handles at the same time"),
+    Setting("web_threads", "64", _parse_count, "alerts that one web process handles at the same time; half as many other requests"),
     Setting("worker_threads", "8", _parse_count, "queue messages that one worker processes at the same time"),
     Setting("pipeline_queues", "", _parse_stages, "stages after which a new queue begins, separated by commas"),
     Setting("smtp_host", "", str, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email",)),

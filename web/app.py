@@ -10,7 +10,6 @@ from werkzeug.exceptions import MethodNotAllowed
 from models.store.base import connection
 from runtime.settings import Settings
 from web.http import auth, error_handlers, openapi, serialization
-from web.http.drain_body import DrainBody
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
@@ -43,8 +42,9 @@ def create_app(settings: Settings) -> Flask:
     for path, routes in group_by_path(ROUTES).items():
         view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
-    fast_path = FastPath(app.wsgi_app, events.commits, events.large_bodies)
-    app.wsgi_app = DrainBody(fast_path)  # type: ignore[method-assign]
+    app.wsgi_app = FastPath(  # type: ignore[method-assign]
+        app.wsgi_app, events.commits, events.large_bodies
+    )
     metrics.count_refusals(app, {route.path for route in ROUTES if route.view in INGEST_VIEWS})
     return app
 

@@ -1,50 +1,109 @@
-"""Run granian's WSGI worker in this process. This is the only file that uses granian.
+"""Run granian's RSGI worker in this process, without an event loop. This is the only file that uses granian.
 
 The public server of granian starts its workers as children, and these keep running if the parent is killed.
-So this file creates a worker from parts of granian that are not public. They fit one version
-(docs/decisions/0023-granian-runs-in-the-web-process.md).
+Its WSGI worker occupies a thread per request while the body arrives. So this file creates an RSGI worker
+from parts of granian that are not public. They fit one version (docs/decisions/0031-bodies-are-received-
+without-a-thread.md).
 """
 
-import asyncio
 import os
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from wsgiref.types import WSGIApplication
 
+import structlog
 from granian import _granian
-from granian._futures import _new_cbscheduler
 from granian.http import HTTP1Settings
-from granian.wsgi import _callback_wrapper
+
+from tocsin.server.bodies import Bodies
+from tocsin.server.request import Application, Request
+from tocsin.server.shares import Shares
+
+log = structlog.get_logger()
 
 # The type stub of granian describes an older interface than that of the compiled module.
 native: Any = _granian
 
 # All threads except the first end after this idle time.
 IDLE_THREAD_S = 30
+# For the first line and all headers. Browsers and tools send less than 16 KiB.
+MAX_HEADER_BYTES = 64 * 1024
+# A connection that begins no request for this time is closed.
+IDLE_CONNECTION_MS = 30_000
+# How often deadlines are checked.
+CHECK_EVERY_S = 0.5
+
+
+class _Loop:
+    """In place of an event loop: granian's futures call back in the thread of granian that completed them."""
+
+    @staticmethod
+    def call_soon(callback: Callable[..., object], *args: object, context: object = None) -> None:
+        callback(*args)
+
+    call_soon_threadsafe = call_soon
 
 
 @contextmanager
 def run(
-    app: WSGIApplication, listening: socket.socket, *, backlog: int, threads: int, connections: int
+    app: Application,
+    listening: socket.socket,
+    *,
+    backlog: int,
+    shares: Shares,
+    connections: int,
+    on_check: Callable[[set[str]], None] = lambda active: None,
 ) -> Iterator[None]:
-    """Serve in threads while the context is open, then wait until the running requests are answered."""
-    stop = native.WorkerSignal()
-    stopped = threading.Event()
+    """Serve while the context is open, then wait until the running requests are answered.
+
+    `on_check` is called every CHECK_EVERY_S seconds with the clients (IP:PORT) that get an answer now.
+    """
+    bodies, active = Bodies(), set[str]()
+    host, port = listening.getsockname()[:2]
+    server = {"SERVER_NAME": host, "SERVER_PORT": str(port)}
+
+    def begin(watcher: Any) -> None:
+        # An exception here would reach code that does not expect one.
+        try:
+            Request(watcher.scope, watcher.proto, app, server, bodies, shares, active).begin()
+        except Exception:
+            log.exception("a request could not be read")
+
+    stop, stopped = native.WorkerSignal(), threading.Event()
     stop.add_cb(stopped.set)
     holder = native.SocketHolder(os.dup(listening.fileno()), False, backlog)
-    no_tls: tuple[object, ...] = (False, None, None, None, "tls1.3", None, [], False)
-    metrics = (None, None)
-    worker = native.WSGIWorker(
-        1, (None, holder), None, 1, 512, threads, IDLE_THREAD_S, connections,
-        "1", HTTP1Settings(), None, None, *no_tls, metrics,
-    )  # fmt: skip
-    loop = asyncio.new_event_loop()
-    scheduler = _new_cbscheduler(loop, _callback_wrapper(app, {}, None), impl_asyncio=True)
+    http = HTTP1Settings(header_read_timeout=IDLE_CONNECTION_MS, max_buffer_size=MAX_HEADER_BYTES)
+    worker = native.RSGIWorker(
+        1, (None, holder), None, 1, 1, shares.threads, IDLE_THREAD_S, connections, "1", http
+    )
+    loop, ignore = _Loop(), lambda *_: None
+    scheduler = _new_scheduler(loop, begin, ignore)
     worker.serve_mtr(scheduler, loop, stop)
+    stopping = threading.Event()
+
+    def check_deadlines() -> None:
+        while not stopping.wait(CHECK_EVERY_S):
+            try:
+                now = time.monotonic()
+                bodies.cancel_late(now)
+                shares.refuse_late(now)
+                on_check(active)
+            except Exception:
+                log.exception("a deadline could not be checked")
+
+    threading.Thread(target=check_deadlines, name="deadlines", daemon=True).start()
     yield
     stop.set()
+    # Bodies that are not complete now would only delay the stop.
+    bodies.cancel_all()
     stopped.wait()
-    loop.close()
+    stopping.set()
+
+
+def _new_scheduler(loop: _Loop, begin: Callable[[Any], None], ignore: Callable[..., None]) -> Any:
+    scheduler = native.CallbackScheduler(loop, ignore, None, ignore, ignore)
+    scheduler._schedule_fn = begin
+    return scheduler

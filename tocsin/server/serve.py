@@ -5,15 +5,17 @@ from wsgiref.types import WSGIApplication
 
 import structlog
 
+from models.store import postgresql
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
-from tocsin.server import granian_worker, stalled
+from tocsin.server import connections, granian_worker
 from tocsin.server.listening import BACKLOG, listen
+from tocsin.server.shares import Shares
 
 log = structlog.get_logger()
 
 # Connections, not requests: an idle kept-alive connection counts too (measured). So the limit is much higher
-# than the number of threads.
+# than the number of threads. Idle connections are closed when half of it is reached.
 MAX_CONNECTIONS = 4096
 # Requests that still run this long after the stop are aborted: the sender gets no answer and sends again.
 STOP_TIMEOUT_S = 10.0
@@ -22,13 +24,22 @@ STOP_TIMEOUT_S = 10.0
 def serve(app: WSGIApplication, settings: Settings) -> None:
     """Serve until the process is asked to stop, then finish the running requests."""
     signals = Signals()
-    threads, connections = settings.web_threads, _get_connection_limit()
-    with listen(settings) as listening:
-        stalled.start_watching(settings.port)
-        with granian_worker.run(app, listening, backlog=BACKLOG, threads=threads, connections=connections):
-            log.info("serving", host=settings.host, port=settings.port, threads=threads)
-            signals.wait_for_stop()
-            exit_after(STOP_TIMEOUT_S)
+    shares = Shares(settings.web_threads, postgresql.MAX_CONNECTIONS)
+    limit = _get_connection_limit()
+
+    def close_idle(active: set[str]) -> None:
+        if count := connections.close_idle(settings.port, limit, active):
+            log.warning("idle connections closed, because there are too many", count=count)
+
+    with (
+        listen(settings) as listening,
+        granian_worker.run(
+            app, listening, backlog=BACKLOG, shares=shares, connections=limit, on_check=close_idle
+        ),
+    ):
+        log.info("serving", host=settings.host, port=settings.port, threads=settings.web_threads)
+        signals.wait_for_stop()
+        exit_after(STOP_TIMEOUT_S)
 
 
 def _get_connection_limit() -> int:

@@ -1,10 +1,23 @@
-"""The parts of granian that are not public fit one version."""
+"""Requests reach the application complete. Bodies that are not complete occupy no threads and end in time."""
 
+import contextlib
+import http.client
+import json
+import socket
+import threading
 from importlib.metadata import version
 
 import pytest
 
+from pipeline.sources import SOURCES
+from tests.support.polling import wait_until
+from tocsin.server import bodies, connections, granian_worker
+from tocsin.server.listening import BACKLOG
+from tocsin.server.shares import Shares
+
 FITS = "2.8.7"
+UNFINISHED = b"POST /api/events/x/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def test_the_installed_granian_is_the_one_that_the_worker_fits():
@@ -13,6 +26,316 @@ def test_the_installed_granian_is_the_one_that_the_worker_fits():
     if found != FITS:
         pytest.fail(
             f"granian {found} is installed, but tocsin/server/granian_worker.py fits only {FITS}:"
-            " docs/decisions/0023-granian-runs-in-the-web-process.md tells how to change the version.",
+            " docs/decisions/0031-bodies-are-received-without-a-thread.md tells how to change the version.",
             pytrace=False,
         )
+
+
+class Server:
+    """A server with an application that answers with the body; `seen` has the environments."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict] = []
+        self.may_end = threading.Event()
+        self.port = 0
+        self.app = None
+
+    def __call__(self, environ, start):
+        if self.app is not None:
+            return self.app(environ, start)
+        self.seen.append(environ)
+        if environ["PATH_INFO"] == "/fail":
+            raise RuntimeError
+        if environ["PATH_INFO"].endswith("/hang"):
+            self.may_end.wait(20)
+        body = environ["wsgi.input"].read()
+        start("201 Created", [("Content-Type", "text/plain"), ("X-Length", str(len(body)))])
+        return [body]
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str):
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        with contextlib.closing(client):
+            client.request(method, path, body, headers)
+            answer = client.getresponse()
+            answer.text = answer.read()
+            return answer
+
+    def send(self, data: bytes, *, break_off: bool = False) -> tuple[int, bytes]:
+        """Send bytes; return the status and all that the server sends until it closes."""
+        with self.connect() as sock:
+            sock.sendall(data)
+            if break_off:
+                sock.shutdown(socket.SHUT_WR)
+            return read_answer(sock)
+
+
+def read_answer(sock: socket.socket) -> tuple[int, bytes]:
+    text = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := sock.recv(65536):
+            text += data
+    return (int(text.split(b" ")[1]) if text else 0), text
+
+
+@pytest.fixture
+def run_server(monkeypatch):
+    """run_server(threads): a running server."""
+    with contextlib.ExitStack() as stack:
+
+        def start(threads: int = 4, **more) -> Server:
+            monkeypatch.setattr(granian_worker, "CHECK_EVERY_S", 0.05)
+            server = Server()
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
+            listening.setblocking(False)
+            server.port = listening.getsockname()[1]
+            stack.enter_context(
+                granian_worker.run(
+                    server, listening, backlog=BACKLOG, shares=Shares(threads, 40),
+                    **{"connections": 4096, **more},
+                )
+            )  # fmt: skip
+            stack.callback(server.may_end.set)
+            return server
+
+        yield start
+
+
+def test_the_application_gets_the_whole_request(run_server):
+    server = run_server()
+    headers = {"X-Name": "value", "Content-Type": "text/x"}
+    answer = server.ask("POST", "/caf%C3%A9/?a=%20b", b"text", **headers)
+
+    assert (answer.status, answer.text, answer.headers["X-Length"]) == (201, b"text", "4")
+    (environ,) = server.seen
+    expected = {
+        "REQUEST_METHOD": "POST", "PATH_INFO": "/café/".encode().decode("latin-1"), "QUERY_STRING": "a=%20b",
+        "CONTENT_TYPE": "text/x", "CONTENT_LENGTH": "4", "HTTP_X_NAME": "value", "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": f"127.0.0.1:{server.port}", "SERVER_PORT": str(server.port),
+    }  # fmt: skip
+    assert expected == {name: environ[name] for name in expected}
+
+
+def test_repeated_headers_are_joined(run_server):
+    server = run_server()
+    server.send(b"GET / HTTP/1.0\r\nAccept: a\r\nCookie: c=1\r\nAccept: b\r\nCookie: d=2\r\n\r\n")
+
+    assert (server.seen[0]["HTTP_ACCEPT"], server.seen[0]["HTTP_COOKIE"]) == ("a,b", "c=1;d=2")
+
+
+@pytest.mark.parametrize("size", [0, 1, bodies.SMALL_BYTES, bodies.SMALL_BYTES + 1, bodies.MAX_BYTES])
+def test_a_body_of_any_size_arrives_complete(run_server, size):
+    body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+
+    assert run_server().ask("POST", "/", body).text == body
+
+
+def test_a_chunked_body_arrives_complete(run_server):
+    server = run_server()
+    status, text = server.send(CHUNKED + b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
+
+    assert status == 201
+    assert text.endswith(b"abcdefg")
+    assert "CONTENT_LENGTH" not in server.seen[0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        UNFINISHED,
+        UNFINISHED.replace(b"100", b"100000"),
+        CHUNKED + b"3\r\nabc\r\n",
+        CHUNKED + b"3\r\nab",
+        CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n",
+    ],
+)
+def test_a_broken_body_does_not_reach_the_application(run_server, data):
+    server = run_server()
+
+    assert server.send(data, break_off=True)[0] in (0, 400)
+    assert server.ask("GET", "/").status == 201
+    assert len(server.seen) == 1
+
+
+def test_the_limit_of_bodies_is_that_of_the_largest_source():
+    assert max(source.max_bytes for source in SOURCES.values()) == bodies.MAX_BYTES
+
+
+def test_a_body_over_the_limit_is_left_to_the_application_unread(run_server):
+    server = run_server()
+    head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {bodies.MAX_BYTES + 1}\r\n\r\n".encode()
+
+    assert server.send(head)[0] == 201
+    assert server.seen[0]["CONTENT_LENGTH"] == str(bodies.MAX_BYTES + 1)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_unfinished_bodies_occupy_no_threads_and_get_408(run_server, monkeypatch, is_large):
+    """With one thread and 300 of them, everybody else is served at once."""
+    server = run_server(threads=1)
+    monkeypatch.setattr(bodies, "MAX_LARGE_BYTES", 1_000_000)
+    with contextlib.ExitStack() as stack:
+        unfinished = [stack.enter_context(server.connect()) for _ in range(300)]
+        for sock in unfinished:
+            sock.sendall(UNFINISHED.replace(b"100", b"100000") if is_large else UNFINISHED)
+
+        assert server.ask("GET", "/healthz").status == 201
+        assert server.ask("POST", "/api/events/x/", b"alert").text == b"alert"
+        monkeypatch.setattr(bodies, "SMALL_TIMEOUT_S", 0.0)
+        monkeypatch.setattr(bodies, "LARGE_TIMEOUT_S", 0.0)
+        assert {read_answer(sock)[0] for sock in unfinished} == {408}
+    assert len(server.seen) == 2
+
+
+def test_a_sender_of_single_bytes_gets_no_more_time(run_server, monkeypatch):
+    server = run_server()
+    monkeypatch.setattr(bodies, "SMALL_TIMEOUT_S", 0.3)
+    with server.connect() as sock:
+        sock.sendall(UNFINISHED)
+        sock.settimeout(0.01)
+        text = b""
+
+        def send_byte() -> bool:
+            nonlocal text
+            with contextlib.suppress(OSError):
+                sock.sendall(b"x")
+            with contextlib.suppress(TimeoutError):
+                text = text or sock.recv(1000)
+            return bool(text)
+
+        wait_until(send_byte)
+    assert text.startswith(b"HTTP/1.1 408 ")
+    detail = "The body of the request did not arrive in time."
+    assert json.loads(text.partition(b"\r\n\r\n")[2]) == {"detail": detail}
+
+
+def test_a_body_in_tiny_parts_is_refused(run_server):
+    """Each part costs as much as a small body."""
+    server = run_server()
+
+    assert server.send(CHUNKED + b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n")[0] == 400
+    assert server.seen == []
+
+
+def test_large_bodies_share_a_limited_memory_and_the_oldest_makes_room(run_server, monkeypatch):
+    server = run_server()
+    monkeypatch.setattr(bodies, "MAX_LARGE_BYTES", 300_000)
+    with server.connect() as first:
+        first.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 250000\r\n\r\n" + b"x" * 249_999)
+        second = b"y" * 100_000
+        answer = wait_until(lambda: (found := server.ask("POST", "/", second)).status == 503 and found)
+        assert answer.headers["Retry-After"] == "1"
+
+        monkeypatch.setattr(bodies, "MIN_TIME_S", 0.0)
+        server.ask("POST", "/", second)
+        assert read_answer(first)[0] == 408
+    # All memory is free again.
+    assert server.ask("POST", "/", b"y" * 290_000).status == 201
+    assert server.ask("POST", "/", b"y" * 290_000).status == 201
+
+
+def test_a_failing_application_is_a_500(run_server):
+    server = run_server()
+
+    assert server.ask("GET", "/fail").status == 500
+    assert server.ask("GET", "/").status == 201
+
+
+def test_requests_that_hang_leave_threads_for_alerts_and_health(run_server, monkeypatch):
+    server = run_server(threads=2)
+    statuses: list[int] = []
+    threads = [
+        threading.Thread(target=lambda path=path: statuses.append(server.ask("GET", path).status))
+        for path in ["/hang"] * 5 + ["/api/events/hang"] * 5
+    ]
+    for thread in threads:
+        thread.start()
+    # One of the others and two alerts hang; the rest is pending without a thread.
+    wait_until(lambda: len(server.seen) == 3)
+
+    assert [server.ask("GET", path).status for path in ("/healthz", "/readyz")] == [201, 201]
+    monkeypatch.setattr("tocsin.server.shares.MAX_DELAY_S", 0.0)
+    wait_until(lambda: len(statuses) == 7)
+    assert statuses == [503] * 7
+    server.may_end.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == [201] * 3 + [503] * 7
+
+
+def test_alerts_are_accepted_while_all_other_requests_hang(run_server):
+    server = run_server(threads=2)
+    threads = [threading.Thread(target=lambda: server.ask("GET", "/hang")) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(server.seen) == 1)
+
+    for _ in range(9):
+        assert server.ask("POST", "/integration/a/generic/k/", b"alert").text == b"alert"
+    server.may_end.set()
+    for thread in threads:
+        thread.join()
+    assert len(server.seen) == 18
+
+
+def test_a_very_long_header_is_refused_without_the_application(run_server):
+    server = run_server()
+    with server.connect() as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nAccept: " + b"a," * 180_000 + b"\r\n\r\n")
+        assert read_answer(sock)[0] in (0, 431)
+    assert server.seen == []
+
+
+def test_more_idle_connections_than_the_limit_do_not_keep_others_out(run_server, monkeypatch):
+    monkeypatch.setattr(connections, "MIN_SILENCE_S", 0.1)
+    server = run_server(
+        connections=60, on_check=lambda active: connections.close_idle(server.port, 60, active)
+    )
+    running: list[int] = []
+    slow = threading.Thread(target=lambda: running.append(server.ask("GET", "/hang").status))
+    slow.start()
+    wait_until(lambda: len(server.seen) == 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(120):
+            stack.enter_context(server.connect())
+        assert server.ask("POST", "/api/events/x/", b"alert").text == b"alert"
+    server.may_end.set()
+    slow.join()
+    # The running request was the oldest connection of all.
+    assert running == [201]
+
+
+def test_another_thread_can_answer(run_server):
+    server = run_server()
+    threads: list[threading.Thread] = []
+
+    def app(environ, start):
+        answer = environ["tocsin.answer_later"]()
+        headers = [("Content-Type", "text/plain")]
+        threads.append(threading.Thread(target=answer, args=(202, headers, environ["wsgi.input"].read())))
+        threads[-1].start()
+        return ()
+
+    server.app = app
+    answer = server.ask("POST", "/", b"x" * 100_000)
+    threads[0].join()
+    assert (answer.status, len(answer.text)) == (202, 100_000)
+
+
+def test_bodies_do_not_delay_a_stop(run_server):
+    server = Server()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        server.port = listening.getsockname()[1]
+        with contextlib.ExitStack() as stack:
+            with granian_worker.run(
+                server, listening, backlog=BACKLOG, shares=Shares(4, 40), connections=100
+            ):
+                unfinished = [stack.enter_context(server.connect()) for _ in range(70)]
+                for sock in unfinished:
+                    sock.sendall(UNFINISHED)
+                server.ask("GET", "/")
+            assert {read_answer(sock)[0] for sock in unfinished} <= {0, 408}

@@ -1,0 +1,284 @@
+"""One HTTP request: receive its body without a thread, then call the application in a thread of its share.
+
+The application is a WSGI application (PEP 3333).
+"""
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+from wsgiref.types import WSGIEnvironment
+
+import orjson
+import structlog
+
+from runtime.metrics import count_refused
+from tocsin.server.bodies import MAX_BYTES, SMALL_BYTES, Bodies, is_too_fragmented
+from tocsin.server.shares import ALERT_PATHS, Shares
+
+log = structlog.get_logger()
+
+# The key in the environment of a function that is not chunk of PEP 3333 (web/ingest/fast_path.py).
+ANSWER_LATER = "tocsin.answer_later"
+
+Headers = list[tuple[str, str]]
+Application = Callable[[WSGIEnvironment, Any], Iterable[bytes]]
+
+JSON = ("Content-Type", "application/json")
+# What a request gets that this process cannot serve now.
+RETRY_AFTER = ("Retry-After", "1")
+# The rest of a body is not read, so the connection cannot be used again.
+CLOSE = ("Connection", "close")
+
+TEXTS = {
+    400: "This request can not be processed.",
+    408: "The body of the request did not arrive in time.",
+    500: "Something went wrong on our side.",
+    503: "The service is temporarily unavailable.",
+}
+
+# Fixed parts of the environment (PEP 3333). The input ends with the body, also without a Content-Length.
+_BASE = {
+    "SCRIPT_NAME": "",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.input_terminated": True,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+    "wsgi.errors": sys.stderr,
+}
+
+
+class _Answer:
+    """What the application calls with the status and the headers (start_response of PEP 3333)."""
+
+    __slots__ = ("headers", "status")
+
+    def __call__(self, status: str, headers: Headers, exc_info: object = None) -> None:
+        self.status, self.headers = int(status[:3]), headers
+
+
+class Request:
+    """A request from its headers to its answer. Its methods run one after the other, in any threads."""
+
+    __slots__ = (
+        "_active",
+        "_app",
+        "_bodies",
+        "_chunks",
+        "_client",
+        "_expected",
+        "_future",
+        "_headers",
+        "_is_cancelled",
+        "_is_large",
+        "_is_later",
+        "_path",
+        "_proto",
+        "_scope",
+        "_server",
+        "_shares",
+        "_size",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        scope: Any,
+        proto: Any,
+        app: Application,
+        server: Mapping[str, str],
+        bodies: Bodies,
+        shares: Shares,
+        active: set[str],
+    ) -> None:
+        self._scope, self._proto, self._app, self._server = scope, proto, app, server
+        self._bodies, self._shares, self._active = bodies, shares, active
+        self._path: str = scope.path
+        self._headers: Headers = scope.headers.items()
+        self._future: Any = None
+        self._expected: int | None = None
+        self._is_large = self._is_later = self._is_cancelled = False
+        self._client = ""
+        self._chunks: list[bytes] = []
+        self._size = 0
+
+    # --- the body ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Start to receive the body; without a body, answer."""
+        length, is_chunked = _measure_body(self._headers)
+        if length is None and not is_chunked:
+            self._admit()
+        elif length is not None and length > MAX_BYTES:
+            # The application refuses it by its Content-Length, without reading it.
+            self._admit()
+        elif length is not None and length <= SMALL_BYTES:
+            self._expected = length
+            self._bodies.add(self, is_large=False)
+            self._future = self._proto()
+            self._future.add_done_callback(self._end_small)
+        else:
+            self._expected = length
+            self._is_large = True
+            self._bodies.add(self, is_large=True)
+            self._proto.__aiter__()
+            self._receive_chunk()
+
+    def cancel(self) -> None:
+        """Answer 408 if the body is not complete. The callback of the future follows in this thread."""
+        self._is_cancelled = True
+        future = self._future
+        if future is not None:
+            future.cancel()
+
+    def _end_small(self, future: Any) -> None:
+        self._bodies.discard(self)
+        if self._is_cancelled and future.cancelled():
+            self._end(408, CLOSE)
+            return
+        try:
+            self._chunks.append(future.result())
+        except Exception:
+            # The client ended the connection, or the chunks are invalid.
+            self._end(400, CLOSE)
+            return
+        self._admit()
+
+    def _receive_chunk(self) -> None:
+        self._future = self._proto.__anext__()
+        self._future.add_done_callback(self._end_chunk)
+
+    def _end_chunk(self, future: Any) -> None:
+        if self._is_cancelled:
+            self._end_large(408)
+            return
+        chunk: bytes = future.result()
+        if not chunk:
+            self._end_large(None if self._is_complete() else 400)
+            return
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        if not self._bodies.reserve(len(chunk)):
+            self._size -= len(chunk)
+            self._end_large(503)
+        elif is_too_fragmented(len(self._chunks), self._size):
+            self._end_large(400)
+        elif self._size > MAX_BYTES:
+            # More than any operation accepts: the application refuses it.
+            self._end_large(None)
+        else:
+            self._receive_chunk()
+
+    def _end_large(self, error: int | None) -> None:
+        self._bodies.discard(self)
+        if error is None:
+            self._admit()
+        else:
+            self._end(error, CLOSE, *((RETRY_AFTER,) if error == 503 else ()))
+
+    def _is_complete(self) -> bool:
+        """Return whether the body ended with its last part.
+
+        A broken body ends with an empty part too, but then the stream does not end.
+        """
+        if self._expected is not None:
+            return self._size == self._expected
+        try:
+            self._proto.__anext__().cancel()
+        except StopAsyncIteration:
+            return True
+        return False
+
+    # --- the answer ----------------------------------------------------------------------------------
+
+    def _admit(self) -> None:
+        self._future = None
+        self._client = self._scope.client
+        self._active.add(self._client)
+        share = self._shares.choose(self._path)
+        if share is None:
+            self.run()
+        else:
+            share.run(self)
+
+    def run(self) -> None:
+        """Call the application and send its answer."""
+        answer = _Answer()
+        try:
+            found = self._app(self._build_environment(), answer)
+            if self._is_later:
+                return
+            body = b"".join(found)
+            if hasattr(found, "close"):
+                found.close()
+        except Exception as error:
+            # Not its text, which can contain users' data.
+            log.error("a request failed", error=type(error).__name__)
+            self._end(500)
+            return
+        self._send(answer.status, answer.headers, body)
+
+    def _answer_later(self) -> Callable[[int, Headers, bytes], None]:
+        """Let another thread send the answer, so that this one is free: it gets the returned function."""
+        self._is_later = True
+        return self._send
+
+    def refuse(self) -> None:
+        self._end(503, RETRY_AFTER)
+
+    def _end(self, status: int, *headers: tuple[str, str]) -> None:
+        if self._path.startswith(ALERT_PATHS):
+            count_refused(status)
+        self._send(status, [JSON, *headers], orjson.dumps({"detail": TEXTS[status]}))
+
+    def _send(self, status: int, headers: Headers, body: bytes) -> None:
+        proto = self._proto
+        if self._is_large:
+            self._bodies.release(self._size)
+        # A reference to the request keeps an unfinished connection open.
+        self._proto = self._scope = self._future = None
+        self._chunks = []
+        proto.response_bytes(status, headers, body)
+        self._active.discard(self._client)
+
+    def _build_environment(self) -> WSGIEnvironment:
+        scope, path = self._scope, self._path
+        environ: WSGIEnvironment = {
+            **_BASE,
+            **self._server,
+            "REQUEST_METHOD": scope.method,
+            "PATH_INFO": path if path.isascii() else path.encode().decode("latin-1"),
+            "QUERY_STRING": scope.query_string,
+            ANSWER_LATER: self._answer_later,
+            "REMOTE_ADDR": self._client.rpartition(":")[0].strip("[]"),
+            "wsgi.input": io.BytesIO(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)),
+        }
+        for name, value in self._headers:
+            key = _name_key(name)
+            if key in environ:
+                value = f"{environ[key]}{';' if key == 'HTTP_COOKIE' else ','}{value}"
+            environ[key] = value
+        if "HTTP_HOST" not in environ:
+            environ["HTTP_HOST"] = scope.authority or ""
+        return environ
+
+
+@lru_cache(maxsize=256)
+def _name_key(name: str) -> str:
+    """Return the name of a header in the environment (PEP 3333)."""
+    key = name.upper().replace("-", "_")
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+
+
+def _measure_body(headers: Headers) -> tuple[int | None, bool]:
+    """Return the length of the body, and whether it has an unknown length. None: no body or unknown."""
+    length, is_chunked = None, False
+    for name, value in headers:
+        if name == "content-length":
+            length = int(value) or None
+        elif name == "transfer-encoding":
+            is_chunked = True
+    return length, is_chunked

@@ -1,0 +1,100 @@
+"""Give each kind of request its own share of threads, so that no kind takes the threads of the others.
+
+Without free threads in its share, a request waits in a list, without a thread. A share that is full because
+of a part that hangs refuses its requests after some seconds, and costs the other shares nothing.
+"""
+
+import threading
+import time
+from collections import deque
+from typing import Protocol
+
+# A request that waits longer is refused. Its sender should send it again.
+MAX_DELAY_S = 10.0
+
+
+class Job(Protocol):
+    """A request: `run` answers it, `refuse` answers that it should be sent again. Neither may raise."""
+
+    def run(self) -> None: ...
+
+    def refuse(self) -> None: ...
+
+
+class Share:
+    """Runs at most `threads` jobs at the same time. Up to `pending` more are pending, in order."""
+
+    def __init__(self, threads: int, pending: int) -> None:
+        self._free = threads
+        self._max_pending = pending
+        self._pending: deque[tuple[float, Job]] = deque()
+        self._lock = threading.Lock()
+
+    def run(self, job: Job) -> None:
+        """Run the job in this thread if the share has a free one, else leave it to another thread."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                is_admitted = True
+            else:
+                is_admitted = False
+                is_refused = len(self._pending) >= self._max_pending
+                if not is_refused:
+                    self._pending.append((time.monotonic(), job))
+        if is_admitted:
+            self._run_all(job)
+        elif is_refused:
+            job.refuse()
+
+    def refuse_late(self, now: float) -> None:
+        """Refuse the jobs that are pending for too long."""
+        while (job := self._take_late(now)) is not None:
+            job.refuse()
+
+    def _take_late(self, now: float) -> Job | None:
+        with self._lock:
+            if not self._pending or now - self._pending[0][0] < MAX_DELAY_S:
+                return None
+            return self._pending.popleft()[1]
+
+    def _run_all(self, job: Job) -> None:
+        """Run the job and then those that became pending in the meantime."""
+        while True:
+            job.run()
+            with self._lock:
+                if not self._pending:
+                    self._free += 1
+                    return
+                _, job = self._pending.popleft()
+
+
+class Shares:
+    """The shares of a web process.
+
+    `alerts` accepts alerts. `others` has half as many threads, and fewer than the store has connections:
+    requests that need a lock of the store leave connections for alerts. `health` answers /readyz, which may
+    take seconds.
+    """
+
+    def __init__(self, threads: int, connections: int) -> None:
+        others = max(1, min(threads // 2, connections * 3 // 4))
+        self.alerts = Share(threads, 1024)
+        self.others = Share(others, 256)
+        self.health = Share(2, 32)
+        # The rest answers /healthz, receives bodies, and refuses requests.
+        self.threads = threads + others + 2 + 4
+
+    def choose(self, path: str) -> Share | None:
+        """Return the share for this path. None: the answer needs no share, since it is always quick."""
+        if path.startswith(ALERT_PATHS):
+            return self.alerts
+        if path == "/healthz":
+            return None
+        return self.health if path == "/readyz" else self.others
+
+    def refuse_late(self, now: float) -> None:
+        for share in (self.alerts, self.others, self.health):
+            share.refuse_late(now)
+
+
+ALERT_PATHS = ("/api/events/", "/api/integration/", "/integration/")
