@@ -6,7 +6,8 @@ the application answers errors.
 
 import io
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from models.domain.identity import is_uuid
@@ -19,6 +20,13 @@ from web.ingest.large_bodies import LargeBodies, TooManyError
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
+# The key with a function that lets another thread answer, if the server supports it. It returns the function
+# that another thread calls with the answer's status, headers and body. The application then returns nothing.
+ANSWER_LATER = "tocsin.answer_later"
+
+
+Headers = list[tuple[str, str]]
+AnswerFunction = Callable[[int, Headers, bytes], None]
 
 _HEADERS = [("Content-Type", serialization.JSON), *response_headers.HEADERS.items()]
 
@@ -35,37 +43,51 @@ class FastPath:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
-            submission = self._accept(environ)
+            submission = self._build_submission(environ)
+            if submission is not None and ANSWER_LATER in environ:
+                answer = environ[ANSWER_LATER]()
+                self._commits.submit_later(submission, partial(self._answer_later, environ, answer))
+                return ()
+            if submission is not None:
+                self._commit(submission)
         except ApiError as error:
             environ[REFUSED] = error
             return self._application(environ, start_response)
         if submission is None:
             return self._application(environ, start_response)
         body = build_answer(submission.trace_id)
-        start_response("200 OK", [*_HEADERS, ("Content-Length", str(len(body)))])
+        start_response("200 OK", _build_headers(body))
         return (body,)
 
-    def _accept(self, environ: WSGIEnvironment) -> group_commit.Submission | None:
-        """Commit this request's alerts, or return None if the application must handle the request."""
+    def _answer_later(
+        self, environ: WSGIEnvironment, answer: AnswerFunction, submission: group_commit.Submission
+    ) -> None:
+        if submission.error is None and submission.target is not None:
+            body = build_answer(submission.trace_id)
+            answer(200, _build_headers(body), body)
+            return
+        environ[REFUSED] = Unavailable() if submission.error is not None else NotFound()
+        answer(*_call(self._application, environ))
+
+    def _commit(self, submission: group_commit.Submission) -> None:
         try:
-            submission = self._build_submission(environ)
-            if submission is not None:
-                self._commits.submit(submission)
+            self._commits.submit(submission)
         except group_commit.NotStoredError:
             raise Unavailable from None
-        except TooManyError:
-            raise Busy from None
-        if submission is not None and submission.target is None:
+        if submission.target is None:
             raise NotFound
-        return submission
 
     def _build_submission(self, environ: WSGIEnvironment) -> group_commit.Submission | None:
+        """Return this request's alerts, or None if the application must handle the request."""
         address = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
         if address is None or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
             return None
         account, source, key = address
-        if not self._commits.accepts_key(key, account):
-            raise NotFound
+        try:
+            if not self._commits.accepts_key(key, account):
+                raise NotFound
+        except group_commit.NotStoredError:
+            raise Unavailable from None
         body = _read_body(environ, source.max_bytes)
         if body is None:
             return None
@@ -74,7 +96,28 @@ class FastPath:
                 alerts = source.count(RequestBody(body))
         except BadBody:
             return None
+        except TooManyError:
+            raise Busy from None
         return group_commit.Submission(key, account, source.extension, body, alerts, str(uuid.uuid4()))
+
+
+def _call(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[int, Headers, bytes]:
+    """Return the application's answer as status, headers and body."""
+    found: list[tuple[int, Headers]] = []
+
+    def start_response(status: str, headers: Headers, exc_info: object = None) -> Callable[[bytes], object]:
+        found.append((int(status[:3]), headers))
+        return lambda _: None
+
+    result = application(environ, start_response)
+    body = b"".join(result)
+    if hasattr(result, "close"):
+        result.close()
+    return *found[-1], body
+
+
+def _build_headers(body: bytes) -> Headers:
+    return [*_HEADERS, ("Content-Length", str(len(body)))]
 
 
 def build_answer(trace_id: str) -> bytes:

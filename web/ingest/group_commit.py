@@ -6,9 +6,11 @@ commit: one of them commits for all. A single request does not wait.
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+
+import structlog
 
 from models.domain.applications import HEARTBEAT
 from models.domain.enums import IntegrationType
@@ -24,6 +26,8 @@ from pipeline.sources import heartbeat
 from runtime import metrics
 from web.ingest.known_keys import KnownKeys
 from workers import queue
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,10 @@ class Submission:
     is_done: bool = False
     error: Exception | None = None
     is_stored: bool = False
-    # Set when the result is known, or when this request must commit.
-    ready: threading.Event = field(default_factory=threading.Event)
+    # Set when the result is known, or when this request must commit. None: no thread waits for the result.
+    ready: threading.Event | None = None
+    # Called when the result is known, in the thread that committed.
+    on_done: Callable[["Submission"], None] | None = None
 
 
 class NotStoredError(Exception):
@@ -109,28 +115,59 @@ class GroupCommit:
 
         NotStoredError if the commit failed or is not confirmed.
         """
-        with self._lock:
-            self._pending.append(submission)
-            is_leader, self._has_leader = not self._has_leader, True
-        if not is_leader:
+        submission.ready = threading.Event()
+        if not self._add(submission):
             submission.ready.wait()
         if not submission.is_done:
             self._lead(submission)
         if submission.error is not None:
             raise NotStoredError from submission.error
 
+    def submit_later(self, submission: Submission, on_done: Callable[[Submission], None]) -> None:
+        """Commit a submission and call `on_done` when the result is known.
+
+        No thread waits for each request: to wake it would cost as much as its part of the commit. If no
+        request commits at the moment, this thread does, for all such requests until none is pending.
+        """
+        submission.on_done = on_done
+        if self._add(submission):
+            self._lead_all()
+
+    def _add(self, submission: Submission) -> bool:
+        """Add a submission to the next group, and return whether its thread is the leader."""
+        with self._lock:
+            self._pending.append(submission)
+            is_leader, self._has_leader = not self._has_leader, True
+        return is_leader
+
     def _lead(self, submission: Submission) -> None:
         try:
             while not submission.is_done:
                 self._commit_group()
         finally:
-            self._wake_leader()
+            if not self._pass_on():
+                # Nobody waits for the next group, and this request must be answered.
+                threading.Thread(target=self._lead_all, name="group commit", daemon=True).start()
 
-    def _wake_leader(self) -> None:
+    def _lead_all(self) -> None:
+        """Commit groups until none is pending, or until a thread that waits can commit."""
+        while not self._pass_on():
+            try:
+                self._commit_group()
+            except Exception as error:  # the group is answered; others must not remain without a leader
+                log.error("a group of alerts was not enqueued", error=type(error).__name__)
+
+    def _pass_on(self) -> bool:
+        """Pass the leadership on to the next request, or to nobody. False if that request has no thread."""
         with self._lock:
-            self._has_leader = bool(self._pending)
-            if self._has_leader:
-                self._pending[0].ready.set()
+            if not self._pending:
+                self._has_leader = False
+                return True
+            ready = self._pending[0].ready
+        if ready is None:
+            return False
+        ready.set()
+        return True
 
     def _commit_group(self) -> None:
         group: list[Submission] = []
@@ -150,7 +187,10 @@ class GroupCommit:
                 _fail(group, error)
         for submission in group:
             submission.is_done = True
-            submission.ready.set()
+            if submission.ready is not None:
+                submission.ready.set()
+            if submission.on_done is not None:
+                _call(submission.on_done, submission)
         self._remember_keys(group)
         _enqueue([submission.target for submission in group if submission.target and not submission.error])
         _count(group)
@@ -165,6 +205,13 @@ class GroupCommit:
             if not submission.error:
                 target = submission.target
                 self._keys.remember(submission.key, target.account_identifier if target else None)
+
+
+def _call(on_done: Callable[[Submission], None], submission: Submission) -> None:
+    try:
+        on_done(submission)
+    except Exception as error:  # the other requests of the group must get their answers
+        log.error("an alert could not be answered", error=type(error).__name__)
 
 
 def _count(group: Sequence[Submission]) -> None:

@@ -4,10 +4,14 @@ import io
 import json
 from contextlib import ExitStack
 
+import peewee
 import pytest
+from werkzeug.test import EnvironBuilder
 
 from models.tables.events import Receipt
+from models.tables.services import Integration
 from web.ingest import events, fast_path, group_commit, large_bodies
+from web.ingest.known_keys import KnownKeys
 
 ALERT = json.dumps({"message": "Disk full", "alert_type": "critical"}).encode()
 GROUP = json.dumps({"alerts": [{"fingerprint": "a"}, {"fingerprint": "b"}]}).encode()
@@ -114,3 +118,43 @@ def test_a_store_that_fails_is_the_503_of_the_contract(app, world, monkeypatch):
 
     assert answer.status_code == 503
     assert answer.json == {"detail": "The service is temporarily unavailable."}
+
+
+@pytest.fixture
+def send_later(app):
+    """send_later(path): the answers to an alert, from a server on which another thread can answer."""
+
+    def send(path):
+        sent = []
+        environ = {fast_path.ANSWER_LATER: lambda: lambda *answer: sent.append(answer)}
+        builder = EnvironBuilder(path=path, method="POST", data=ALERT, environ_overrides=environ)
+        rest = app.wsgi_app(builder.get_environ(), None)
+        return sent, rest
+
+    return send
+
+
+def test_the_thread_that_commits_sends_the_response(send_later, world):
+    found, rest = send_later(list_forms(world)["application"][0])
+
+    ((status, headers, body),) = found
+    assert (status, json.loads(body)) == (200, {"message": "success", "trace_id": Receipt.get().trace_id})
+    assert dict(headers) == {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    assert rest == ()
+
+
+def test_the_thread_that_commits_sends_the_errors_of_flask(send_later, world, monkeypatch):
+    path = list_forms(world)["application"][0]
+    assert send_later(path)[0][0][0] == 200
+    Integration.update(is_enabled=False).execute()
+    ((status, _, body),) = send_later(path)[0]
+    assert (status, json.loads(body)) == (404, {"detail": "Not Found."})
+
+    def fail(_):
+        raise peewee.OperationalError("disk I/O error")
+
+    Integration.update(is_enabled=True).execute()
+    monkeypatch.setattr(events.commits, "_keys", KnownKeys(lambda key: world.account.account_identifier))
+    monkeypatch.setattr(group_commit, "_store_group", fail)
+    ((status, _, body),) = send_later(path)[0]
+    assert (status, json.loads(body)) == (503, {"detail": "The service is temporarily unavailable."})
