@@ -7,4 +7,5 @@ reasons that they write stay readable, because a stored sentence is shown unchan
 
 def up(migrator, db):
     db.execute_sql('ALTER TABLE "timer" ADD COLUMN "fired" BOOLEAN NOT NULL DEFAULT FALSE')
-    db.execute_sql("""UPDATE "timer" SET "fired" = TRUE WHERE substr("outcome", 1, 11) = 'done once: '""")
+    # Not LIKE: the driver of PostgreSQL reads % as a placeholder.
+    db.execute_sql("""UPDATE "timer" SET "fired" = TRUE WHERE SUBSTR("outcome", 1, 11) = 'done once: '""")
