@@ -186,6 +186,17 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def limit_lock_waits(self, seconds: float) -> None:
+        """Limit the wait of this process for the lock of a row, in all later transactions.
+
+        A longer wait is an error, see is_lock_timeout. SQLite has no locks of rows.
+        """
+
+    @abstractmethod
+    def is_lock_timeout(self, error: BaseException) -> bool:
+        """Return whether an error means that another transaction held a lock for too long."""
+
+    @abstractmethod
     def now(self) -> datetime:
         """Return the time that decides what is due. On PostgreSQL it is the server's clock for all hosts."""
 
@@ -297,6 +308,12 @@ class SqliteStore(Store):
         # The lowest byte is the primary error code.
         return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._UNAVAILABLE
 
+    def limit_lock_waits(self, seconds: float) -> None:
+        pass
+
+    def is_lock_timeout(self, error: BaseException) -> bool:
+        return False
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 
@@ -310,6 +327,9 @@ class PostgresStore(Store):
 
     def __init__(self, url: str) -> None:
         super().__init__(postgresql.Pool(url))
+
+    def limit_lock_waits(self, seconds: float) -> None:
+        self.database.set_lock_timeout(seconds)
 
     @contextmanager
     def write_transaction(self) -> Iterator[None]:
@@ -346,7 +366,7 @@ class PostgresStore(Store):
         try:
             yield
         except peewee.OperationalError as error:
-            if isinstance(_get_driver_error(error), postgresql.LOCK_TIMEOUT):
+            if self.is_lock_timeout(error):
                 raise Busy from None
             raise
         self.database.execute_sql("SET LOCAL lock_timeout = DEFAULT")
@@ -360,6 +380,9 @@ class PostgresStore(Store):
             or isinstance(error, MaxConnectionsExceeded)
             or postgresql.is_unavailable(_get_driver_error(error))
         )
+
+    def is_lock_timeout(self, error: BaseException) -> bool:
+        return isinstance(_get_driver_error(error), postgresql.LOCK_TIMEOUT)
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]

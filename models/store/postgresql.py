@@ -157,6 +157,15 @@ class Pool(PooledPostgresqlDatabase):
             url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=300, **missing
         )
 
+    def set_lock_timeout(self, seconds: float) -> None:
+        """Limit the wait for a lock in new connections, and close the idle ones.
+
+        It is an option of the start of the session, so that DEFAULT returns to it.
+        """
+        given = parse_url(self.database).get("options") or ""
+        self.connect_params["options"] = f"{given} -c lock_timeout={seconds * 1000:.0f}".strip()
+        self.close_idle()
+
     def connect(self, reuse_if_open: bool = False) -> bool:
         if not self.is_closed():
             return bool(super().connect(reuse_if_open))

@@ -42,10 +42,12 @@ def up() -> None:
 def web(parent: int | None) -> None:
     """Run a web process."""
     with _process("web", parent) as (settings, redis_url):
+        from models.store.base import store
         from tocsin.server.serve import serve
-        from web.app import create_app
+        from web.app import LOCK_TIMEOUT_S, create_app
         from workers import queue
 
+        store().limit_lock_waits(LOCK_TIMEOUT_S)
         queue.connect(redis_url, settings.pipeline_queues)
         serve(create_app(settings), settings)
 

@@ -7,9 +7,9 @@ import peewee
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from models.store.base import STORE_ERRORS
+from models.store.base import STORE_ERRORS, store
 from web.http import client_profile, serialization
-from web.http.errors import ApiError, BadRequest, NotFound, TooLarge, Unavailable
+from web.http.errors import ApiError, BadRequest, Busy, NotFound, TooLarge, Unavailable
 
 log = logging.getLogger("tocsin.web")
 
@@ -63,7 +63,7 @@ def _answer_gone(_: peewee.DoesNotExist) -> Response:
 
 def _answer_unavailable(error: Exception) -> Response:
     _log_error(error)
-    return answer_error(Unavailable())
+    return answer_error(Busy() if store().is_lock_timeout(error) else Unavailable())
 
 
 def _answer_unexpected(error: Exception) -> Response:
