@@ -326,10 +326,11 @@ class PostgresStore(Store):
     sequence_suffix = ""
 
     def __init__(self, url: str) -> None:
-        super().__init__(postgresql.Pool(url))
+        self._pool = postgresql.Pool(url)
+        super().__init__(self._pool)
 
     def limit_lock_waits(self, seconds: float) -> None:
-        self.database.set_lock_timeout(seconds)
+        self._pool.set_lock_timeout(seconds)
 
     @contextmanager
     def write_transaction(self) -> Iterator[None]:
