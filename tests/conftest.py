@@ -1,6 +1,7 @@
 """Fixtures for all tests: a separate database, people, and a time."""
 
 import logging
+import os
 import random
 import uuid
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+# Tests create data folders, which only their owner may use.
+os.umask(0o077)
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

@@ -1,6 +1,7 @@
 """The `tocsin` command: a table of commands, each loaded only when it is called."""
 
 import importlib
+import os
 import sys
 
 import click
@@ -77,6 +78,8 @@ def main() -> None:
     if any("\udc80" <= char <= "\udcff" for arg in sys.argv for char in arg):
         _exit_with_error("the command line is not valid UTF-8", 2)
     try:
+        # The first command can be any command, and creates the database with the key that signs links.
+        os.umask(0o077)
         tocsin.main(standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)

@@ -16,7 +16,7 @@ from dramatiq.middleware import SkipMessage
 from models.reports.save_liveness import LivenessKeeper
 from models.store.base import STORE_ERRORS, db, open_store
 from models.store.migrate import require_schema
-from runtime import logs, metrics, parent_process
+from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, load
 from workers.poller import Poller
@@ -35,6 +35,7 @@ class ProcessBoot(dramatiq.Middleware):
             parent_process.end_with_parent(os.getppid())
             settings = load()
             logs.configure(settings.log_level, "worker")
+            data_folder.prepare(settings.home)
             metrics.join(settings.home)
             metrics.count_start("worker")
             open_store(settings.database_url, settings.home)

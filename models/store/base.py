@@ -22,6 +22,7 @@ from playhouse.pool import MaxConnectionsExceeded, PooledSqliteDatabase
 
 from models.domain.reasons import Reason, from_json
 from models.store import postgresql
+from runtime import data_folder
 
 db: Any = peewee.DatabaseProxy()
 
@@ -397,13 +398,13 @@ def open_store(url: str, home: Path) -> Store:
     """Bind the tables to a store; an empty url means the SQLite file in the data folder.
 
     Does not connect: connection() does that per request or message, after any fork. Raises
-    postgresql.BadUrl.
+    postgresql.BadUrl, or BadSetting if others can read the folder of a SQLite file.
     """
     global _store
     if url:
         _store = PostgresStore(url)
     else:
-        home.mkdir(parents=True, exist_ok=True)
+        data_folder.prepare(home)
         _store = SqliteStore(home / SQLITE_FILE)
     db.initialize(_store.database)
     return _store

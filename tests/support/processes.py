@@ -30,11 +30,15 @@ def build_environment(home: Path, port: int = 0, **settings: str) -> dict[str, s
     return {**others_kept, **get_settings(home), **({"TOCSIN_PORT": str(port)} if port else {}), **settings}
 
 
-def tocsin(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command until it ends."""
-    command = [sys.executable, "-m", "tocsin", *words]
+def tocsin(home: Path, *words: str, umask: int = -1, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a command until it ends, with the umask of this process or another one."""
     return subprocess.run(
-        command, env=build_environment(home, **settings), capture_output=True, text=True, timeout=30
+        [sys.executable, "-m", "tocsin", *words],
+        env=build_environment(home, **settings),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        umask=umask,
     )
 
 

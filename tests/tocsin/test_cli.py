@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from models.store.base import db
+from tests.support import stores
 from tests.support.processes import find_free_port, tocsin
 from tests.support.stores import get_settings
 from tocsin import cli
@@ -198,3 +199,26 @@ def test_an_unexpected_error_has_its_own_exit_code(store, home, monkeypatch, cap
 
 def test_an_unknown_command_is_an_error(home):
     assert tocsin(home, "nonsense").returncode == 2
+
+
+@pytest.mark.parametrize("words", [("migrate",), ("account", "add", "Example", "alice@example.org")])
+def test_the_first_command_creates_files_for_their_owner_only(home, words):
+    """The database contains the key that signs links."""
+    assert tocsin(home, *words, umask=0o022).returncode == 0
+
+    created = [home, *home.rglob("*")]
+    assert [path for path in created if path.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.parametrize("words", [("migrate",), ("check",), ("token", "list")])
+def test_a_data_folder_that_others_can_use_is_refused(home, words):
+    if stores.SERVER:
+        pytest.skip("without a SQLite file, these commands do not use the folder")
+    assert tocsin(home, "migrate").returncode == 0
+    home.chmod(0o750)
+    refused = tocsin(home, *words)
+
+    assert refused.returncode != 0
+    assert f"Run: chmod 700 {home}" in refused.stderr
+    home.chmod(0o700)
+    assert "chmod" not in tocsin(home, *words).stderr

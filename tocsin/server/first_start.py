@@ -20,6 +20,7 @@ from models.store.migrate import create_schema
 from models.tables.accounts import Account, Secret, User
 from models.tables.services import Integration
 from models.tables.teams import EscalationPolicy
+from runtime import data_folder
 from runtime.settings import Settings
 
 log = structlog.get_logger()
@@ -59,8 +60,7 @@ def prepare(settings: Settings, schema: Callable[[Path], list[str]] = create_sch
     `schema` handles a database with pending migrations: create_schema raises an error unless the database is
     empty, migrate applies them.
     """
-    os.umask(0o077)
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    data_folder.prepare(settings.home)
     open_store(settings.database_url, settings.home)
     if applied := schema(settings.home):
         log.info("database migrations applied", applied=applied)
