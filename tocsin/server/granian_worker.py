@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from wsgiref.types import WSGIApplication
 
 import structlog
 from granian import _granian
 from granian.http import HTTP1Settings
 
 from tocsin.server.bodies import Bodies
-from tocsin.server.request import Application, Request
+from tocsin.server.request import Request, Watcher
 from tocsin.server.shares import Shares
 
 log = structlog.get_logger()
@@ -49,7 +50,7 @@ class _Loop:
 
 @contextmanager
 def run(
-    app: Application,
+    app: WSGIApplication,
     listening: socket.socket,
     *,
     backlog: int,
@@ -65,7 +66,7 @@ def run(
     host, port = listening.getsockname()[:2]
     server = {"SERVER_NAME": host, "SERVER_PORT": str(port)}
 
-    def begin(watcher: Any) -> None:
+    def begin(watcher: Watcher) -> None:
         # An exception here would reach code that does not expect one.
         try:
             Request(watcher.scope, watcher.proto, app, server, bodies, shares, active).begin()
@@ -80,7 +81,8 @@ def run(
         1, (None, holder), None, 1, 1, shares.threads, IDLE_THREAD_S, connections, "1", http
     )
     loop, ignore = _Loop(), lambda *_: None
-    scheduler = _new_scheduler(loop, begin, ignore)
+    scheduler = native.CallbackScheduler(loop, ignore, None, ignore, ignore)
+    scheduler._schedule_fn = begin
     worker.serve_mtr(scheduler, loop, stop)
     stopping = threading.Event()
 
@@ -101,9 +103,3 @@ def run(
     bodies.cancel_all()
     stopped.wait()
     stopping.set()
-
-
-def _new_scheduler(loop: _Loop, begin: Callable[[Any], None], ignore: Callable[..., None]) -> Any:
-    scheduler = native.CallbackScheduler(loop, ignore, None, ignore, ignore)
-    scheduler._schedule_fn = begin
-    return scheduler

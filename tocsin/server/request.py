@@ -5,10 +5,10 @@ The application is a WSGI application (PEP 3333).
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
-from wsgiref.types import WSGIEnvironment
+from typing import Protocol
+from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 import orjson
 import structlog
@@ -23,7 +23,47 @@ log = structlog.get_logger()
 ANSWER_LATER = "tocsin.answer_later"
 
 Headers = list[tuple[str, str]]
-Application = Callable[[WSGIEnvironment, Any], Iterable[bytes]]
+
+
+class HeaderMap(Protocol):
+    def items(self) -> Headers: ...
+
+
+class Scope(Protocol):
+    """The first line and the headers of a request, by granian."""
+
+    path: str
+    method: str
+    query_string: str
+    client: str
+    authority: str | None
+    headers: HeaderMap
+
+
+class Future(Protocol):
+    """A result of granian that comes later."""
+
+    def cancel(self) -> object: ...
+    def cancelled(self) -> bool: ...
+    def result(self) -> bytes: ...
+    def add_done_callback(self, callback: Callable[["Future"], None]) -> object: ...
+
+
+class Connection(Protocol):
+    """Receives the body, whole or in chunks, and sends the answer; by granian."""
+
+    def __call__(self) -> Future: ...
+    def __aiter__(self) -> object: ...
+    def __anext__(self) -> Future: ...
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None: ...
+
+
+class Watcher(Protocol):
+    """A request as granian passes it."""
+
+    scope: Scope
+    proto: Connection
+
 
 JSON = ("Content-Type", "application/json")
 # What a request gets that this process cannot serve now.
@@ -57,8 +97,15 @@ class _Answer:
 
     __slots__ = ("headers", "status")
 
-    def __call__(self, status: str, headers: Headers, exc_info: object = None) -> None:
+    def __call__(
+        self, status: str, headers: Headers, exc_info: object = None, /
+    ) -> Callable[[bytes], object]:
         self.status, self.headers = int(status[:3]), headers
+        return _write
+
+
+def _write(_: bytes) -> None:
+    raise NotImplementedError("the application must return the body")
 
 
 class Request:
@@ -86,9 +133,9 @@ class Request:
 
     def __init__(
         self,
-        scope: Any,
-        proto: Any,
-        app: Application,
+        scope: Scope,
+        proto: Connection,
+        app: WSGIApplication,
         server: Mapping[str, str],
         bodies: Bodies,
         shares: Shares,
@@ -98,7 +145,7 @@ class Request:
         self._bodies, self._shares, self._active = bodies, shares, active
         self._path: str = scope.path
         self._headers: Headers = scope.headers.items()
-        self._future: Any = None
+        self._future: Future | None = None
         self._expected: int | None = None
         self._is_large = self._is_later = self._is_cancelled = False
         self._client = ""
@@ -134,7 +181,7 @@ class Request:
         if future is not None:
             future.cancel()
 
-    def _end_small(self, future: Any) -> None:
+    def _end_small(self, future: Future) -> None:
         self._bodies.discard(self)
         if self._is_cancelled and future.cancelled():
             self._end(408, CLOSE)
@@ -151,7 +198,7 @@ class Request:
         self._future = self._proto.__anext__()
         self._future.add_done_callback(self._end_chunk)
 
-    def _end_chunk(self, future: Any) -> None:
+    def _end_chunk(self, future: Future) -> None:
         if self._is_cancelled:
             self._end_large(408)
             return
@@ -217,7 +264,8 @@ class Request:
         except Exception as error:
             # Not its text, which can contain users' data.
             log.error("a request failed", error=type(error).__name__)
-            self._end(500)
+            if not self._is_later:
+                self._end(500)
             return
         self._send(answer.status, answer.headers, body)
 
@@ -239,7 +287,8 @@ class Request:
         if self._is_large:
             self._bodies.release(self._size)
         # A reference to the request keeps an unfinished connection open.
-        self._proto = self._scope = self._future = None
+        del self._proto, self._scope
+        self._future = None
         self._chunks = []
         proto.response_bytes(status, headers, body)
         self._active.discard(self._client)

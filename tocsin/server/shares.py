@@ -9,6 +9,10 @@ import time
 from collections import deque
 from typing import Protocol
 
+import structlog
+
+log = structlog.get_logger()
+
 # A request that waits longer is refused. Its sender should send it again.
 MAX_DELAY_S = 10.0
 
@@ -60,7 +64,10 @@ class Share:
     def _run_all(self, job: Job) -> None:
         """Run the job and then those that became pending in the meantime."""
         while True:
-            job.run()
+            try:
+                job.run()
+            except Exception as error:  # the share must not lose a thread for ever
+                log.error("a request could not be answered", error=type(error).__name__)
             with self._lock:
                 if not self._pending:
                     self._free += 1
