@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.domain.effects import Author, Effect, IncidentState
+from models.domain.effects import Author, Effect, IncidentState, RecordLog
 from models.domain.enums import (
     Collation,
     IncidentStatus,
@@ -295,8 +295,16 @@ class IncidentContext:
     now: datetime
     children: tuple[IncidentState, ...] = ()
 
+    @property
+    def policy(self) -> PolicyFacts | None:
+        """The escalation policy of the incident. None: it has none, or the policy was deleted."""
+        return self.config.policies.get(self.incident.escalation_policy or 0)
+
     def with_incident(self, incident: IncidentState) -> "IncidentContext":
         return replace(self, incident=incident)
+
+    def build_log(self, what: str, why: Reason) -> RecordLog:
+        return RecordLog(self.incident.unique_id, self.now, what, why, self.author)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def assign(
         else make_reason("unassigned", by=author.name)
     )
     why = cause.add(note)
-    log = RecordLog(incident.unique_id, now, "assigned", why, author)
+    log = context.build_log("assigned", why)
     unsnoozed = end_snooze(incident, now).with_changes(assigned_to=row)
     if not incident.is_open:
         return (log, *save_with_timers(context.with_incident(unsnoozed), why))
@@ -66,21 +66,13 @@ def assign(
         return (cancelled, log, *save_with_timers(context.with_incident(unsnoozed), why))
     # Each assignment is a separate reason to notify, so it gets its own run number.
     assigned = unsnoozed.with_changes(escalating=False, escalation_run=unsnoozed.escalation_run + 1)
-    notifications = build_notifications(
-        assigned,
-        person,
-        NotificationKind.ASSIGNMENT,
-        str(assigned.escalation_run),
-        make_reason("assigned_you", by=author.name),
-        context.config,
-        now,
-    )
-    created = [CreateNotification(notification) for notification in notifications]
+    after, cause = context.with_incident(assigned), make_reason("assigned_you", by=author.name)
+    reason_key = str(assigned.escalation_run)
     return (
         CancelNotifications(incident.unique_id, now, why, _REASSIGNED_KINDS),
         log,
-        *created,
-        *save_with_timers(context.with_incident(assigned), why),
+        *build_notifications(after, person, NotificationKind.ASSIGNMENT, reason_key, cause),
+        *save_with_timers(after, why),
     )
 
 
@@ -110,7 +102,7 @@ def change_policy(
         why = make_reason("policy_changed", policy=found.name, by=author.name).add(note)
     else:
         why = make_reason("policy_removed", by=author.name).add(note)
-    log = RecordLog(incident.unique_id, now, "rerouted", why, author)
+    log = context.build_log("rerouted", why)
     changed = end_snooze(incident, now).with_changes(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
         return (log, *save_with_timers(context.with_incident(changed), why))
@@ -146,11 +138,10 @@ def change_urgency(
     by = context.author.name
     why = make_reason("urgency_raised", by=by) if raised else make_reason("urgency_lowered", by=by)
     changed = incident.with_changes(urgency=urgency)
-    created = rebuild_notifications(changed, notifications, raised=raised, why=why, now=now)
     return (
         SaveIncident(changed),
         CancelNotifications(incident.unique_id, now, why, RULE_BASED),
-        *(CreateNotification(notification) for notification in created),
+        *rebuild_notifications(context.with_incident(changed), notifications, raised=raised, why=why),
     )
 
 

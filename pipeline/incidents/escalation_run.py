@@ -10,7 +10,6 @@ from models.domain.effects import (
     Effect,
     IncidentState,
     ReconcileTimers,
-    RecordLog,
     SaveIncident,
     restarted_escalation,
 )
@@ -41,14 +40,13 @@ def open_incident(
     The caller must also call `start_escalation`, which notifies people and sets the timers.
     """
     incident, author, now = context.incident, context.author, context.now
-    name = incident.unique_id
-    tasks = [ApplyTaskTemplate(name, template, now, author) for template in templates if template]
-    return (SaveIncident(incident), RecordLog(name, now, "opened", why, author), *tasks)
+    tasks = [ApplyTaskTemplate(incident.unique_id, each, now, author) for each in templates if each]
+    return (SaveIncident(incident), context.build_log("opened", why), *tasks)
 
 
 def start_escalation(context: IncidentContext) -> tuple[Effect, ...]:
     """Start the escalation run: take the steps that are due now, and create the timer of the next step."""
-    incident, effects = escalation.advance(context.incident, context.config, context.author, context.now)
+    incident, effects = escalation.advance(context)
     return (*effects, *save_with_timers(context.with_incident(incident), make_reason("first_step_taken")))
 
 
@@ -57,19 +55,17 @@ def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> 
     effects = start_escalation(context)
     if person is None:
         return effects
-    incident, config, author, now = context.incident, context.config, context.author, context.now
+    later = replace(context, now=max(context.now, context.incident.run_started_at))
     # A run that starts later notifies the people who are on call then. They are not known now.
-    at = max(now, incident.run_started_at)
-    known = config if at == now else replace(config, schedules={})
-    _, first = escalation.advance(incident, known, author, at)
-    receiver = get_recipient(person, get_routing_time(config, at))
+    config = context.config if later.now == context.now else replace(context.config, schedules={})
+    _, first = escalation.advance(replace(later, config=config))
+    receiver = get_recipient(person, get_routing_time(context.config, later.now))
     if any(
         effect.notification.user == receiver.row for effect in first if isinstance(effect, CreateNotification)
     ):
         return effects
-    why = make_reason("assigned_you", by=author.name)
-    notifications = build_notifications(incident, person, NotificationKind.ASSIGNMENT, "0", why, config, at)
-    return (*effects, *(CreateNotification(notification) for notification in notifications))
+    why = make_reason("assigned_you", by=context.author.name)
+    return (*effects, *build_notifications(later, person, NotificationKind.ASSIGNMENT, "0", why))
 
 
 def get_saved(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:

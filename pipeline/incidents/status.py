@@ -7,7 +7,6 @@ from models.domain.effects import (
     Effect,
     IncidentState,
     ReclaimEntities,
-    RecordLog,
     ReleaseEntities,
 )
 from models.domain.enums import SLA_KINDS, IncidentStatus, NotificationKind
@@ -67,7 +66,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, why: Reason)
         *released,
         *reclaimed,
         CancelNotifications(incident.unique_id, now, cause, cancelled_kinds),
-        RecordLog(incident.unique_id, now, action, why, author),
+        context.build_log(action, why),
     )
 
 
@@ -79,7 +78,7 @@ def _retrigger(context: IncidentContext, why: Reason) -> tuple[Effect, ...]:
     )
     return (
         *_reclaim(context),
-        RecordLog(incident.unique_id, now, "triggered", why, context.author),
+        context.build_log("triggered", why),
         *start_escalation(context.with_incident(triggered)),
     )
 
@@ -93,8 +92,7 @@ def _reclaim(context: IncidentContext) -> tuple[Effect, ...]:
     entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
     if incident.parent is None:
         return entities
-    why = make_reason("separate_again")
-    return (*entities, RecordLog(incident.unique_id, context.now, "unmerged", why, context.author))
+    return (*entities, context.build_log("unmerged", make_reason("separate_again")))
 
 
 def _resolve_children(context: IncidentContext) -> tuple[Effect, ...]:
@@ -119,12 +117,12 @@ def check_snooze(incident: IncidentState) -> str | None:
 
 def snooze(context: IncidentContext, until: datetime) -> tuple[Effect, ...]:
     """Silence an acknowledged incident until a time at which it is triggered again."""
-    incident, author, now = context.incident, context.author, context.now
-    why = make_reason("snoozed", until=until.isoformat(), by=author.name)
+    incident, now = context.incident, context.now
+    why = make_reason("snoozed", until=until.isoformat(), by=context.author.name)
     snoozed = incident.with_changes(snoozed_at=now, snoozed_till=until)
     return (
         CancelNotifications(incident.unique_id, now, why, _SNOOZED_KINDS),
-        RecordLog(incident.unique_id, now, "snoozed", why, author),
+        context.build_log("snoozed", why),
         *save_with_timers(context.with_incident(snoozed), why),
     )
 
@@ -134,9 +132,8 @@ def unsnooze(context: IncidentContext) -> tuple[Effect, ...]:
 
     No effects without a snooze.
     """
-    incident, author, now = context.incident, context.author, context.now
-    if incident.snoozed_till is None:
+    if context.incident.snoozed_till is None:
         return ()
-    why = make_reason("snooze_ended", by=author.name)
-    log = RecordLog(incident.unique_id, now, "unsnoozed", why, author)
-    return (log, *save_with_timers(context.with_incident(end_snooze(incident, now)), why))
+    why = make_reason("snooze_ended", by=context.author.name)
+    awake = context.with_incident(end_snooze(context.incident, context.now))
+    return (context.build_log("unsnoozed", why), *save_with_timers(awake, why))

@@ -77,14 +77,14 @@ def expect_next_step(
 
 def escalate(context: IncidentContext, key: str) -> TimerDecision:
     """Take the next step of the escalation run, and every later step that is overdue."""
-    incident, config = context.incident, context.config
+    incident = context.incident
     if incident.status is not IncidentStatus.TRIGGERED:
         return TimerDecision(get_status_reason(incident.status))
     if not incident.escalating:
         return TimerDecision(make_reason("escalation_stopped"))
-    updated, effects = escalation.advance(incident, config, context.author, context.now)
+    updated, effects = escalation.advance(context)
     taken = updated.next_step - incident.next_step
-    policy = config.policies.get(incident.escalation_policy or 0)
+    policy = context.policy
     if taken:
         outcome = make_reason("steps_taken", count=taken)
     elif policy is None:

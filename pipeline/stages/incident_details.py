@@ -14,7 +14,7 @@ from models.domain.effects import (
     IncidentState,
     RecordLog,
 )
-from models.domain.facts import Reference
+from models.domain.facts import IncidentContext, Reference
 from models.domain.reasons import make_reason
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
@@ -66,7 +66,10 @@ def _request_responders(
     requests = list(_list_requests(alert, incident.unique_id, state))
     if not requests or not incident.is_open:
         return ()
-    effects = request_responders(incident, requests, state.facts.config, build_alert_author(alert), now)
+    facts, author = state.facts, build_alert_author(alert)
+    effects = request_responders(
+        IncidentContext(incident, facts.service, facts.config, author, now), requests
+    )
     delay = incident.run_started_at - now
     if delay.total_seconds() <= 0:
         return effects

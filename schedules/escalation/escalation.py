@@ -5,18 +5,13 @@ n + 1 passes. Steps are numbered through all passes.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 
-from models.domain.effects import (
-    Author,
-    CreateNotification,
-    Effect,
-    IncidentState,
-    NotificationState,
-    RecordLog,
-)
+from models.domain.effects import CreateNotification, Effect, IncidentState
 from models.domain.enums import IncidentStatus, NotificationKind
-from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
+from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, PolicyFacts
 from models.domain.reasons import Reason, make_reason
 from schedules.escalation.notifications import MINUTE, build_notifications, list_names
 from schedules.escalation.targets import OnCallResolver, is_round_robin
@@ -69,33 +64,31 @@ def _get_pass_length(policy: PolicyFacts) -> timedelta:
     return delays[-1] * MINUTE + max(MINUTE, (delays[-1] - delays[-2]) * MINUTE)
 
 
-def advance(
-    incident: IncidentState, config: OnCallConfig, author: Author, now: datetime
-) -> tuple[IncidentState, tuple[Effect, ...]]:
+def advance(context: IncidentContext) -> tuple[IncidentState, tuple[Effect, ...]]:
     """Take all due steps in order. Return the incident with its next step, and the effects.
 
     A person whom several of these steps name gets one notification for each contact and rule. The caller
     saves the incident.
     """
-    policy = config.policies.get(incident.escalation_policy or 0)
-    resolver = OnCallResolver(config, now)
+    incident, policy = context.incident, context.policy
+    resolver = OnCallResolver(context.config, context.now)
     effects: list[Effect] = []
     # A policy that was deleted during the run names nobody either, and the run ends.
-    if policy is None or _reaches_nobody(incident, policy, resolver, now):
-        effects += notify_last_resort(incident, config, author, now)
+    if policy is None or _reaches_nobody(context, policy, resolver):
+        effects += notify_last_resort(context)
         incident = incident.with_changes(paged_someone=True)
     if policy is None:
         return incident.with_changes(exhausted=True), tuple(effects)
     notified: set[NotifiedKey] = set()
-    for step in _list_due_steps(incident, policy, resolver, now):
+    for step in _list_due_steps(context, policy, resolver):
         people = _list_people(incident, policy, step, resolver)
-        effects += _take_step(incident, policy, step, people, config, resolver, author, now, notified)
+        effects += _take_step(context, policy, step, people, resolver, notified)
         incident = incident.with_changes(
             next_step=step + 1, paged_someone=incident.paged_someone or bool(people)
         )
     # The people who were on call at the start of the run may be off call when their step is due.
     if not incident.paged_someone and incident.next_step >= len(policy.steps):
-        effects += notify_last_resort(incident, config, author, now)
+        effects += notify_last_resort(context)
         incident = incident.with_changes(paged_someone=True)
     return incident.with_changes(exhausted=is_exhausted(incident, policy)), tuple(effects)
 
@@ -104,14 +97,12 @@ def advance(
 NotifiedKey = tuple[int, int | None, int | None]
 
 
-def _list_due_steps(
-    incident: IncidentState, policy: PolicyFacts, resolver: OnCallResolver, now: datetime
-) -> Iterator[int]:
+def _list_due_steps(context: IncidentContext, policy: PolicyFacts, resolver: OnCallResolver) -> Iterator[int]:
     """Yield the steps to take now: due steps, and with `move_to_next` those after a step without people."""
-    skip_delay = False
+    incident, skip_delay = context.incident, False
     for step in range(incident.next_step, count_steps(policy)):
         index = step % len(policy.steps)
-        if get_step_due_at(incident, policy, step) > now and not (skip_delay and index > 0):
+        if get_step_due_at(incident, policy, step) > context.now and not (skip_delay and index > 0):
             return
         yield step
         skip_delay = policy.move_to_next and not resolver.get_people(policy.steps[index])
@@ -128,49 +119,41 @@ def _list_people(
     return [person for person in people if person.row == incident.assigned_to] or people
 
 
-def _reaches_nobody(
-    incident: IncidentState, policy: PolicyFacts, resolver: OnCallResolver, now: datetime
-) -> bool:
+def _reaches_nobody(context: IncidentContext, policy: PolicyFacts, resolver: OnCallResolver) -> bool:
     """Return whether the run begins now and no step of the policy names anybody.
 
     A policy without steps does not wait for the start of the run.
     """
-    if incident.paged_someone or incident.next_step > 0 or (policy.steps and now < incident.run_started_at):
+    incident = context.incident
+    is_early = policy.steps and context.now < incident.run_started_at
+    if incident.paged_someone or incident.next_step > 0 or is_early:
         return False
     return not any(resolver.get_people(step) for step in policy.steps)
 
 
 def _take_step(
-    incident: IncidentState,
+    context: IncidentContext,
     policy: PolicyFacts,
     step: int,
     people: list[PersonFacts],
-    config: OnCallConfig,
     resolver: OnCallResolver,
-    author: Author,
-    now: datetime,
     notified: set[NotifiedKey],
 ) -> list[Effect]:
     passes, index = divmod(step, len(policy.steps))
     label = _describe_step(policy, index + 1, passes + 1)
     if not people:
-        log = make_reason("step_names_nobody", step=label)
-        return [RecordLog(incident.unique_id, now, "escalated", log, author)]
+        return [context.build_log("escalated", make_reason("step_names_nobody", step=label))]
     shifts = resolver.explain(policy.steps[index])
     is_next = not index and policy.assignee_only and is_round_robin(policy)
     round_robin = make_reason("next_in_round_robin") if is_next else None
-    notifications: list[NotificationState] = []
+    created: list[CreateNotification] = []
     for person in people:
         why = make_reason("named_by_step", step=label).add(shifts.get(person.username), round_robin)
-        reason_key = f"{incident.escalation_run}:{step}"
-        notifications += build_notifications(
-            incident, person, NotificationKind.ESCALATION, reason_key, why, config, now
-        )
-    log = make_reason("step_notifies", step=label, people=list_names(people, config, now))
-    return [
-        RecordLog(incident.unique_id, now, "escalated", log, author),
-        *(CreateNotification(notification) for notification in _drop_duplicates(notifications, notified)),
-    ]
+        reason_key = f"{context.incident.escalation_run}:{step}"
+        created += build_notifications(context, person, NotificationKind.ESCALATION, reason_key, why)
+    names = list_names(people, context.config, context.now)
+    log = make_reason("step_notifies", step=label, people=names)
+    return [context.build_log("escalated", log), *_drop_duplicates(created, notified)]
 
 
 def _describe_step(policy: PolicyFacts, number: int, repeat: int) -> Reason:
@@ -180,38 +163,30 @@ def _describe_step(policy: PolicyFacts, number: int, repeat: int) -> Reason:
 
 
 def _drop_duplicates(
-    notifications: Iterable[NotificationState], notified: set[NotifiedKey]
-) -> Iterator[NotificationState]:
+    created: Iterable[CreateNotification], notified: set[NotifiedKey]
+) -> Iterator[CreateNotification]:
     """Yield notifications with a new person, contact and rule, and add these to `notified`."""
-    for notification in notifications:
-        key = (notification.user, notification.contact, notification.rule)
+    for effect in created:
+        key = (effect.notification.user, effect.notification.contact, effect.notification.rule)
         if key not in notified:
             notified.add(key)
-            yield notification
+            yield effect
 
 
-def notify_last_resort(
-    incident: IncidentState, config: OnCallConfig, author: Author, now: datetime
-) -> list[Effect]:
+def notify_last_resort(context: IncidentContext) -> list[Effect]:
     """Notify the team's managers, or else the account's owner, since the run reaches nobody.
 
     Invariant 9 (design, section 2).
     """
-    policy = config.policies.get(incident.escalation_policy or 0)
+    incident, policy = context.incident, context.policy
     cause = make_reason("policy_reaches_nobody", policy=policy.name) if policy else make_reason("no_policy")
-    people, whom = get_last_resort(config)
+    people, whom = get_last_resort(context.config)
     why = cause.add(whom)
     # If the run begins later, the last resort is notified later too.
-    at, reason_key = max(now, incident.run_started_at), str(incident.escalation_run)
-    notifications = [
-        notification
-        for person in people
-        for notification in build_notifications(
-            incident, person, NotificationKind.NOBODY_PAGED, reason_key, why, config, at
-        )
-    ]
-    log = RecordLog(incident.unique_id, now, "escalated", why, author)
-    return [log, *(CreateNotification(notification) for notification in notifications)]
+    later = replace(context, now=max(context.now, incident.run_started_at))
+    kind, reason_key = NotificationKind.NOBODY_PAGED, str(incident.escalation_run)
+    created = [build_notifications(later, person, kind, reason_key, why) for person in people]
+    return [context.build_log("escalated", why), *chain.from_iterable(created)]
 
 
 def get_last_resort(config: OnCallConfig) -> tuple[list[PersonFacts], Reason]:

@@ -4,12 +4,19 @@ Contract section 4.4, rows 6, 8, 9 and 11.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.domain.effects import IncidentState, NotificationState
+from models.domain.effects import CreateNotification, IncidentState, NotificationState
 from models.domain.enums import OPEN_STATUSES, IncidentStatus, NotificationKind
-from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
+from models.domain.facts import (
+    IncidentContext,
+    NotificationFacts,
+    NotificationRuleFacts,
+    OnCallConfig,
+    PersonFacts,
+)
 from models.domain.reasons import Parameter, Reason, make_reason
 
 MINUTE = timedelta(minutes=1)
@@ -74,37 +81,27 @@ def _describe_person(person: PersonFacts, config: OnCallConfig, at: datetime) ->
 
 
 def build_notifications(
-    incident: IncidentState,
-    person: PersonFacts,
-    kind: NotificationKind,
-    reason_key: str,
-    why: Reason,
-    config: OnCallConfig,
-    now: datetime,
-) -> list[NotificationState]:
+    context: IncidentContext, person: PersonFacts, kind: NotificationKind, reason_key: str, why: Reason
+) -> list[CreateNotification]:
     """Build one notification per notification rule of the person for the incident's urgency.
 
     A person without such a rule gets one immediately, at their own e-mail address. `reason_key` separates
     the reasons of one kind, for example by run and step.
     """
-    receiver, why = _apply_forwarding(person, why, config, now)
-    return _build_by_urgency(incident, receiver, kind, reason_key, why, now)
+    receiver, why = _apply_forwarding(context, person, why)
+    return _build_by_urgency(context, receiver, kind, reason_key, why)
 
 
 def rebuild_notifications(
-    incident: IncidentState,
-    existing: Iterable[NotificationFacts],
-    *,
-    raised: bool,
-    why: Reason,
-    now: datetime,
-) -> Iterator[NotificationState]:
+    context: IncidentContext, existing: Iterable[NotificationFacts], *, raised: bool, why: Reason
+) -> Iterator[CreateNotification]:
     """Build notifications again after the urgency of an incident changed, by the rules of the new urgency.
 
     Each person with a pending notification gets new ones. If the urgency was `raised` and the incident is
     still triggered, the people of the last step and the assignee get new ones too. If the urgency was
     lowered, contacts that were notified before are not notified again.
     """
+    incident = context.incident
     known: dict[tuple[NotificationKind, str, int], list[NotificationFacts]] = {}
     for one in existing:
         known.setdefault((one.kind, one.reason_key, one.person.row), []).append(one)
@@ -114,13 +111,13 @@ def rebuild_notifications(
         if is_pending or (raised and _is_awaited(incident, kind, reason_key, last)):
             person = group[0].person
             sent_contacts = set() if raised else {one.contact for one in group if one.is_sent}
-            begins = _get_start(incident, group, now)
-            rebuilt = _build_by_urgency(incident, person, kind, reason_key, group[0].reason.add(why), begins)
+            later = replace(context, now=_get_start(incident, group, context.now))
+            rebuilt = _build_by_urgency(later, person, kind, reason_key, group[0].reason.add(why))
             # A person who was notified before needs no fallback to the user's own e-mail address.
             yield from (
-                notification
-                for notification in rebuilt
-                if not sent_contacts or notification.contact not in {*sent_contacts, None}
+                created
+                for created in rebuilt
+                if not sent_contacts or created.notification.contact not in {*sent_contacts, None}
             )
 
 
@@ -158,89 +155,78 @@ def _is_awaited(incident: IncidentState, kind: NotificationKind, reason_key: str
 
 
 def build_immediate(
-    incident: IncidentState,
+    context: IncidentContext,
     person: PersonFacts,
     kind: NotificationKind,
     reason_key: str,
     why: Reason,
-    config: OnCallConfig,
-    now: datetime,
     *,
     group_key: str,
-) -> list[NotificationState]:
+) -> list[CreateNotification]:
     """Build notifications to send now, for any urgency (contract 4.4, row 9).
 
     The person gets one for each contact with a notification rule without delay. Notifications with the
     same `group_key` can share one message, also those of different incidents.
     """
-    receiver, why = _apply_forwarding(person, why, config, now)
+    receiver, why = _apply_forwarding(context, person, why)
     rules = {rule.contact: rule for rule in reversed(receiver.rules) if rule.start_delay_minutes == 0}
     every = sorted(rules.values(), key=lambda rule: rule.row)
-    return _build_by_rules(
-        every, make_reason("no_rule_without_delay"), incident, receiver, kind, reason_key, group_key, why, now
-    )
+    fallback_reason = make_reason("no_rule_without_delay")
+    return _build_by_rules(context, every, fallback_reason, receiver, kind, reason_key, group_key, why)
 
 
 def _build_by_urgency(
-    incident: IncidentState,
-    receiver: PersonFacts,
-    kind: NotificationKind,
-    reason_key: str,
-    why: Reason,
-    now: datetime,
-) -> list[NotificationState]:
-    rules = [rule for rule in receiver.rules if rule.urgency is incident.urgency]
-    fallback_reason = make_reason("no_rule_for_urgency", urgency=incident.urgency.name.lower())
-    return _build_by_rules(rules, fallback_reason, incident, receiver, kind, reason_key, reason_key, why, now)
+    context: IncidentContext, receiver: PersonFacts, kind: NotificationKind, reason_key: str, why: Reason
+) -> list[CreateNotification]:
+    urgency = context.incident.urgency
+    rules = [rule for rule in receiver.rules if rule.urgency is urgency]
+    fallback_reason = make_reason("no_rule_for_urgency", urgency=urgency.name.lower())
+    return _build_by_rules(context, rules, fallback_reason, receiver, kind, reason_key, reason_key, why)
 
 
 def _apply_forwarding(
-    person: PersonFacts, why: Reason, config: OnCallConfig, now: datetime
+    context: IncidentContext, person: PersonFacts, why: Reason
 ) -> tuple[PersonFacts, Reason]:
-    receiver = get_recipient(person, get_routing_time(config, now))
+    receiver = get_recipient(person, get_routing_time(context.config, context.now))
     return receiver, why if receiver is person else why.add(make_reason("forwarded_from", person=person.name))
 
 
 def _build_by_rules(
+    context: IncidentContext,
     rules: Sequence[NotificationRuleFacts],
     fallback_reason: Reason,
-    incident: IncidentState,
     receiver: PersonFacts,
     kind: NotificationKind,
     reason_key: str,
     group_key: str,
     why: Reason,
-    now: datetime,
-) -> list[NotificationState]:
+) -> list[CreateNotification]:
     """Build a notification for each rule, or one to the user's own e-mail address with `fallback_reason`."""
-    prefix = f"{build_key_prefix(incident.unique_id, kind, reason_key)}{receiver.username}"
-    if not rules:
-        return [
-            NotificationState(
-                key=f"{prefix}:account:-",
-                incident=incident.unique_id,
-                user=receiver.row,
-                contact=None,
-                channel=USER_EMAIL_CHANNEL,
-                rule=None,
-                kind=kind,
-                reason=why.add(fallback_reason),
-                not_before=now,
-                group_key=f"{kind}:{group_key}:0",
-            )
-        ]
-    return [
-        NotificationState(
+    incident = context.incident.unique_id
+    prefix = f"{build_key_prefix(incident, kind, reason_key)}{receiver.username}"
+    own_address = NotificationState(
+        key=f"{prefix}:account:-",
+        incident=incident,
+        user=receiver.row,
+        contact=None,
+        channel=USER_EMAIL_CHANNEL,
+        rule=None,
+        kind=kind,
+        reason=why.add(fallback_reason),
+        not_before=context.now,
+        group_key=f"{kind}:{group_key}:0",
+    )
+    by_rules = [
+        replace(
+            own_address,
             key=f"{prefix}:{rule.contact}:{rule.row}",
-            incident=incident.unique_id,
-            user=receiver.row,
             contact=rule.contact,
             channel=rule.channel,
             rule=rule.row,
-            kind=kind,
             reason=why,
-            not_before=now + rule.start_delay_minutes * MINUTE,
+            not_before=context.now + rule.start_delay_minutes * MINUTE,
             group_key=f"{kind}:{group_key}:{rule.start_delay_minutes}",
         )
         for rule in rules
     ]
+    return [CreateNotification(notification) for notification in by_rules or [own_address]]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from models.domain.effects import CreateNotification, IncidentState, RecordLog, TimerState
+from models.domain.effects import IncidentState, TimerState
 from models.domain.enums import IncidentStatus, NotificationKind, SlaTargetKind, TimerKind
 from models.domain.facts import (
     IncidentContext,
@@ -145,11 +145,11 @@ def _report_breach(context: IncidentContext, target: SlaTarget) -> TimerDecision
         breach = make_reason("sla_not_acknowledged", sla=sla, within=within)
     else:
         breach = make_reason("sla_not_resolved", sla=sla, within=within)
-    return TimerDecision(make_reason("breach_logged"), (_log(context, breach),), fired=True)
+    return TimerDecision(make_reason("breach_logged"), (context.build_log("sla", breach),), fired=True)
 
 
 def _notify(context: IncidentContext, timer: SlaTimer, escalation: SlaEscalationFacts) -> TimerDecision:
-    incident, config, now = context.incident, context.config, context.now
+    config, now = context.config, context.now
     people, fallback = _list_people(escalation, config)
     why = _describe(timer.target, escalation, timer.due_at, now).add(*fallback)
     notified_later = {one.username for one in _list_notified_later(timer, config, now)}
@@ -158,29 +158,16 @@ def _notify(context: IncidentContext, timer: SlaTimer, escalation: SlaEscalation
         # A later escalation of the same target is overdue too, and it notifies the same people.
         return TimerDecision(make_reason("sla_later_escalation"), fired=True)
     kind = NOTIFICATION_KINDS[timer.target.target_kind]
-    notifications = [
-        notification
+    group_key = f"{timer.target.sla.row}:{escalation.unique_id}"
+    created = [
+        effect
         for person in remaining
-        for notification in build_immediate(
-            incident,
-            person,
-            kind,
-            timer.key,
-            why,
-            config,
-            now,
-            group_key=f"{timer.target.sla.row}:{escalation.unique_id}",
-        )
+        for effect in build_immediate(context, person, kind, timer.key, why, group_key=group_key)
     ]
     names = list_names(remaining, config, now)
-    log = _log(
-        context,
-        why.add(make_reason("people_notified", people=names) if names else make_reason("nobody_notified")),
-    )
-    created = (CreateNotification(notification) for notification in notifications)
-    return TimerDecision(
-        make_reason("sla_people_notified", count=len(remaining)), (log, *created), fired=True
-    )
+    whom = make_reason("people_notified", people=names) if names else make_reason("nobody_notified")
+    log, outcome = why.add(whom), make_reason("sla_people_notified", count=len(remaining))
+    return TimerDecision(outcome, (context.build_log("sla", log), *created), fired=True)
 
 
 def _list_people(
@@ -225,7 +212,3 @@ def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetim
     if after_s == 0:
         return make_reason("sla_resolve_missed", sla=sla)
     return make_reason("sla_resolve_overdue", sla=sla, over=after_s)
-
-
-def _log(context: IncidentContext, why: Reason) -> RecordLog:
-    return RecordLog(context.incident.unique_id, context.now, "sla", why, context.author)

@@ -52,7 +52,7 @@ def test_a_responder_is_notified_after_any_reassignment(timeline, world, apply_a
     with store().write_transaction():
         found = lock_incident(timeline.incident().id, ALICE, timeline.now)
         call = ResponderRequest("call", get_person(world.bob))
-        asked = request_responders(found.incident, [call], found.config, ALICE, timeline.now)
+        asked = request_responders(found, [call])
         apply(ChangeSet(effects=list(asked)), {found.incident.unique_id: timeline.incident().id})
     if to == "a person":
         apply_action(incidents.assign, get_person(world.charlie))

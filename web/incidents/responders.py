@@ -90,9 +90,7 @@ class Responders(IncidentResource[IncidentResponder]):
             )
             if not (responder_request.person or responder_request.policy):
                 reject("user", "The user or escalation policy no longer exists.")
-            effects = request_responders(
-                found.incident, [responder_request], found.config, found.author, found.now
-            )
+            effects = request_responders(found, [responder_request])
             written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
         queue.enqueue_deliveries(written.channels)
         return self.find_by_id(incident, responder_request.unique_id)

@@ -17,12 +17,11 @@ from models.domain.effects import (
     Effect,
     IncidentState,
     ReconcileTimers,
-    RecordLog,
     SaveIncident,
     TimerState,
 )
 from models.domain.enums import TimerKind
-from models.domain.facts import OnCallConfig, ServiceFacts
+from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import load_services, lock_with_children
 from models.load.timers import find_fired, load_pending_timers
@@ -228,13 +227,12 @@ def _reconcile_locked(
 
 def _build_effects(difference: Difference, cause: Cause, at: datetime) -> Iterator[Effect]:
     incident = difference.incident
+    context = IncidentContext(incident, None, difference.config, cause.author, at)
     if difference.timers:
         yield ReconcileTimers(incident.unique_id, difference.expected, at, cause.reason)
-        yield RecordLog(
-            incident.unique_id, at, cause.what, cause.reason.add(*difference.reasons), cause.author
-        )
+        yield context.build_log(cause.what, cause.reason.add(*difference.reasons))
     if difference.is_unnotified:
-        yield from escalation.notify_last_resort(incident, difference.config, cause.author, at)
+        yield from escalation.notify_last_resort(context)
     after = incident.with_changes(
         paged_someone=incident.paged_someone or difference.is_unnotified, exhausted=difference.is_exhausted
     )

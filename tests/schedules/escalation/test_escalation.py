@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from models.domain.effects import Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, NotificationKind
-from models.domain.facts import ForwardingFacts
+from models.domain.facts import ForwardingFacts, IncidentContext
 from models.domain.reasons import make_reason
 from schedules.escalation import escalation
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, policy
@@ -22,8 +22,12 @@ def build_step(number):
     return make_reason("step", number=number, policy="Default")
 
 
+def advance_state(state, config, at):
+    return escalation.advance(IncidentContext(state, None, config, AUTHOR, at))
+
+
 def advance(config, minutes, **changes):
-    return escalation.advance(incident(**changes), config, AUTHOR, NOON + minutes * MINUTE)
+    return advance_state(incident(**changes), config, NOON + minutes * MINUTE)
 
 
 def list_notified(effects):
@@ -97,8 +101,8 @@ def test_advancing_a_shortened_run_marks_it_as_exhausted(steps):
 
 
 def test_a_policy_without_steps_notifies_the_last_resort_once_even_if_deleted():
-    first_advance, first = escalation.advance(
-        incident(), replace(build_config(owner="alice"), policies={1: policy()}), AUTHOR, NOON
+    first_advance, first = advance_state(
+        incident(), replace(build_config(owner="alice"), policies={1: policy()}), NOON
     )
 
     assert [user for user, _ in list_notified(first)] == [ALICE.row]
@@ -137,7 +141,7 @@ def test_each_step_names_the_people_on_call_at_its_own_time():
     expected_users = []
     current = incident()
     for minutes in (0, 10, 1450):
-        current, effects = escalation.advance(current, config, AUTHOR, NOON + minutes * MINUTE)
+        current, effects = advance_state(current, config, NOON + minutes * MINUTE)
         expected_users += [user for user, _ in list_notified(effects)]
 
     assert expected_users == [CHARLIE.row, ALICE.row, BOB.row, BOB.row]
@@ -161,8 +165,8 @@ def test_an_empty_step_keeps_its_delay_without_move_to_next():
 def test_a_run_that_named_nobody_notifies_the_last_resort_at_its_end():
     config = build_config((0,), (40, NIGHT_SCHEDULE), move_to_next=False, owner="alice")
     first_advance, first = advance(config, 0)
-    ended, second = escalation.advance(first_advance, config, AUTHOR, NOON + 40 * MINUTE)
-    _, third = escalation.advance(ended, config, AUTHOR, NOON + 50 * MINUTE)
+    ended, second = advance_state(first_advance, config, NOON + 40 * MINUTE)
+    _, third = advance_state(ended, config, NOON + 50 * MINUTE)
 
     assert (list_notified(first), list_notified(second), list_notified(third)) == (
         [],
@@ -175,7 +179,7 @@ def test_a_run_that_named_nobody_notifies_the_last_resort_at_its_end():
 def test_a_run_that_begins_with_nobody_notifies_the_last_resort_once():
     config = build_config((0, NIGHT_SCHEDULE), (5, NIGHT_SCHEDULE), owner="alice")
     first_advance, first = advance(config, 60)
-    _, second = escalation.advance(first_advance, config, AUTHOR, NOON + 90 * MINUTE)
+    _, second = advance_state(first_advance, config, NOON + 90 * MINUTE)
 
     assert ([user for user, _ in list_notified(first)], list_notified(second)) == ([ALICE.row], [])
 
@@ -185,7 +189,7 @@ def test_a_delayed_run_does_not_notify_the_last_resort_before_it_begins():
     config = build_config((0, later), owner="alice")
 
     before, first = advance(config, 0, run_started_at=NOON + 60 * MINUTE)
-    _, second = escalation.advance(before, config, AUTHOR, NOON + 60 * MINUTE)
+    _, second = advance_state(before, config, NOON + 60 * MINUTE)
 
     assert (first, {user for user, _ in list_notified(second)}) == ((), {BOB.row})
 
@@ -193,8 +197,8 @@ def test_a_delayed_run_does_not_notify_the_last_resort_before_it_begins():
 def test_the_last_resort_is_notified_after_the_first_pass_not_after_the_last():
     config = build_config((0,), (30, NIGHT_SCHEDULE), move_to_next=False, owner="alice", repeat=10)
     first_advance, _ = advance(config, 0)
-    after, effects = escalation.advance(first_advance, config, AUTHOR, NOON + 30 * MINUTE)
-    _, later = escalation.advance(after, config, AUTHOR, NOON + 61 * MINUTE)
+    after, effects = advance_state(first_advance, config, NOON + 30 * MINUTE)
+    _, later = advance_state(after, config, NOON + 61 * MINUTE)
 
     assert ([user for user, _ in list_notified(effects)], list_notified(later)) == ([ALICE.row], [])
 
@@ -202,7 +206,7 @@ def test_the_last_resort_is_notified_after_the_first_pass_not_after_the_last():
 def test_a_delayed_first_step_notifies_the_last_resort_only_once():
     config = build_config((5,), owner="alice")
     first_advance, first = advance(config, 0)
-    _, second = escalation.advance(first_advance, config, AUTHOR, NOON + 5 * MINUTE)
+    _, second = advance_state(first_advance, config, NOON + 5 * MINUTE)
 
     assert ([user for user, _ in list_notified(first)], list_notified(second)) == ([ALICE.row], [])
 
@@ -236,7 +240,7 @@ def test_round_robin_notifies_the_whole_first_step_unless_it_is_assignee_only():
     expected_users = []
     current = incident(assigned_to=BOB.row)
     for minutes in (0, 5, 10):
-        current, effects = escalation.advance(current, alone, AUTHOR, NOON + minutes * MINUTE)
+        current, effects = advance_state(current, alone, NOON + minutes * MINUTE)
         expected_users.append({user for user, _ in list_notified(effects)})
     assert expected_users == [{BOB.row}, {CHARLIE.row}, {BOB.row}]
 
@@ -275,7 +279,7 @@ def test_repeated_runs_notify_once_per_step_and_never_early(steps, repeat, move_
     )
     current, keys = incident(), []
     for minutes in sorted(looks):
-        current, effects = escalation.advance(current, config, AUTHOR, NOON + minutes * MINUTE)
+        current, effects = advance_state(current, config, NOON + minutes * MINUTE)
         notifications = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
         keys += [notification.key for notification in notifications]
         assert all(notification.not_before >= NOON + minutes * MINUTE for notification in notifications)

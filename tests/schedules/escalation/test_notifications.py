@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.enums import NotificationKind
-from models.domain.facts import ForwardingFacts, OnCallConfig
+from models.domain.effects import Author
+from models.domain.enums import AuthorKind, NotificationKind
+from models.domain.facts import ForwardingFacts, IncidentContext, OnCallConfig
 from models.domain.reasons import make_reason
 from schedules.escalation.notifications import build_notifications, get_recipient, list_names
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
@@ -26,7 +27,9 @@ def build_forwarded(person, *rules):
 
 def list_notifications(person, at=NOON, processed_at=None):
     config = OnCallConfig(processed_at=processed_at)
-    return build_notifications(incident(), person, NotificationKind.ESCALATION, "1:0", WHY, config, at)
+    context = IncidentContext(incident(), None, config, Author(AuthorKind.TIMER, "escalate"), at)
+    created = build_notifications(context, person, NotificationKind.ESCALATION, "1:0", WHY)
+    return [effect.notification for effect in created]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from models.domain.effects import AddResponder, Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationKind
+from models.domain.facts import IncidentContext
 from models.domain.reasons import make_reason
 from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident
@@ -12,7 +13,8 @@ AUTHOR = Author(AuthorKind.USER, "Alice", user=ALICE.row)
 
 
 def call_people(*calls, config=None, **changes):
-    return request_responders(incident(**changes), calls, config or build_config(), AUTHOR, NOON)
+    context = IncidentContext(incident(**changes), None, config or build_config(), AUTHOR, NOON)
+    return request_responders(context, calls)
 
 
 def list_notifications(effects):
