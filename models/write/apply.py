@@ -138,22 +138,13 @@ def _advance_round_robins(effects: Sequence[AdvanceRoundRobin], _: Mapping[str, 
 
 # What an effect changes in memory, in the order of the effects.
 FOLDS: dict[type[Effect], Callable[..., None]] = {
-    SaveIncident: _keep,
     SaveEntity: _fold_entity,
     ReleaseEntities: _fold_release,
-    ReclaimEntities: _keep,
-    RecordLog: _keep,
-    ReconcileTimers: _keep,
     CreateNotification: _fold_notification,
     CancelNotifications: _fold_cancellation,
-    AddNote: _keep,
-    AddTag: _keep,
-    AddResponder: _keep,
-    AssignRole: _keep,
-    AddTask: _keep,
-    ApplyTaskTemplate: _keep,
-    AdvanceRoundRobin: _keep,
-    ExpectPing: _keep,
+    **dict.fromkeys((SaveIncident, ReclaimEntities, RecordLog, ReconcileTimers), _keep),
+    **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _keep),
+    **dict.fromkeys((AdvanceRoundRobin, ExpectPing), _keep),
 }
 
 # The writers, in the order in which they run. A writer gets the folded items of its kind, and the row numbers

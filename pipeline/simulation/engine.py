@@ -382,21 +382,13 @@ def _ignore(_: SimulationEngine, effect: Effect, pending: _Pending) -> None:
 # What an effect causes in a simulation, besides its change of the state (UPDATES in pipeline/lane_state.py).
 CONSEQUENCES: dict[type[Effect], Callable[..., None]] = {
     SaveIncident: _note_change,
-    SaveEntity: _ignore,
-    ReleaseEntities: _ignore,
-    ReclaimEntities: _ignore,
     RecordLog: _record_log,
     ReconcileTimers: _reconcile_timers,
     CreateNotification: _create_notification,
     CancelNotifications: _cancel_notifications,
-    AddNote: _ignore,
-    AddTag: _ignore,
-    AddResponder: _ignore,
-    AssignRole: _ignore,
-    AddTask: _ignore,
-    ApplyTaskTemplate: _ignore,
-    AdvanceRoundRobin: _ignore,
-    ExpectPing: _ignore,
+    **dict.fromkeys((SaveEntity, ReleaseEntities, ReclaimEntities), _ignore),
+    **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _ignore),
+    **dict.fromkeys((AdvanceRoundRobin, ExpectPing), _ignore),
 }
 
 

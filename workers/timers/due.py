@@ -112,21 +112,14 @@ def _list_more_lanes(lanes: Collection[TimerLane], now: datetime, excluded: Coll
     ]
 
 
-# In any order: the search has already loaded the oldest timers of most lanes.
-_MORE_OF_SERVICE = Prepared(
-    lambda: (
-        _select_due(Timer.incident)
-        .where(Incident.service == bind("service"), Incident.team == bind("team"))
-        .limit(bind("limit"))
-    )
-)
-_MORE_WITHOUT_SERVICE = Prepared(
-    lambda: (
-        _select_due(Timer.incident)
-        .where(Incident.service.is_null(), Incident.team == bind("team"))
-        .limit(bind("limit"))
-    )
-)
+def _select_more(is_of_service: peewee.Expression) -> peewee.ModelSelect:
+    """Build the query in any order: the search has already loaded the oldest timers of most lanes."""
+    query = _select_due(Timer.incident).where(is_of_service, Incident.team == bind("team"))
+    return query.limit(bind("limit"))
+
+
+_MORE_OF_SERVICE = Prepared(lambda: _select_more(Incident.service == bind("service")))
+_MORE_WITHOUT_SERVICE = Prepared(lambda: _select_more(Incident.service.is_null()))
 
 
 def fill_batch(due: DueLane, limit: int, now: datetime, excluded: Collection[int]) -> list[int]:

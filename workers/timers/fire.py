@@ -196,20 +196,12 @@ class _Pass:
         except Exception as error:
             known = len(self._failed)
             self._fire_one_by_one(incidents)
+            lane_log = log.bind(service=lane.service, team=lane.team)
             if len(self._failed) == known:
-                log.exception(
-                    "batch of timers failed, but no single timer failed",
-                    service=lane.service,
-                    team=lane.team,
-                    incidents=list(incidents),
-                )
+                what = "batch of timers failed, but no single timer failed"
+                lane_log.exception(what, incidents=list(incidents))
             else:
-                log.warning(
-                    "timers were fired one by one",
-                    service=lane.service,
-                    team=lane.team,
-                    error=type(error).__name__,
-                )
+                lane_log.warning("timers were fired one by one", error=type(error).__name__)
 
     def _fire_one_by_one(self, incidents: Sequence[int]) -> None:
         excluded = self._list_excluded()
@@ -221,10 +213,7 @@ class _Pass:
         """Fire one timer in its own transaction. Other due timers of its incident may succeed."""
         try:
             self.fired += _fire(
-                [timer.incident_row],
-                self._now,
-                lambda due_timer: due_timer.row == timer.row,
-                blocking=blocking,
+                [timer.incident_row], self._now, lambda each: each.row == timer.row, blocking=blocking
             )
         except Busy:
             raise
@@ -233,15 +222,9 @@ class _Pass:
                 raise
             self._failed.add(timer.row)
             failure = _failed_timers.add(timer.row, error, self._started_at)
-            report = log.exception if failure.is_new else log.warning
-            delay_s = failure.delay.total_seconds()
-            report(
-                "timer failed",
-                incident=timer.incident_row,
-                timer=timer.key,
-                error=failure.error,
-                delay_s=delay_s,
-            )
+            timer_log = log.bind(incident=timer.incident_row, timer=timer.key)
+            report = timer_log.exception if failure.is_new else timer_log.warning
+            report("timer failed", error=failure.error, delay_s=failure.delay.total_seconds())
             return
         _failed_timers.remove(timer.row)
 
