@@ -153,12 +153,9 @@ def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime)
     The minutes count from the creation of that incident.
     """
     service = state.facts.service
-    if service.collation is not Collation.TIME_BASED:
-        return None
-    latest = state.get_collecting()
-    if latest is None:
-        return None
-    if not opens_incident(state.facts.integrations[alert.integration], alert.alert_type):
+    latest = state.get_collecting() if service.collation is Collation.TIME_BASED else None
+    integration = state.facts.integrations[alert.integration]
+    if latest is None or not opens_incident(integration, alert.alert_type):
         return None
     if now - latest.creation_date > timedelta(minutes=service.collation_minutes):
         return None

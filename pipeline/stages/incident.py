@@ -60,9 +60,10 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 def _explain_levels(alert: Alert, integration: IntegrationFacts) -> Reason:
     """Return why the level of an alert opens no incident."""
-    level, levels = alert.alert_type.name.lower(), _list_levels(integration)
-    if not levels:
+    opening = sorted(LEVELS[integration.create_incidents_for], reverse=True)
+    if not opening:
         return make_reason("opens_never", integration=integration.name)
+    level, levels = alert.alert_type.name.lower(), tuple(each.name.lower() for each in opening)
     return make_reason("level_opens_nothing", level=level, integration=integration.name, levels=levels)
 
 
@@ -94,8 +95,3 @@ def _stop_collecting(service: ServiceFacts, state: LaneState) -> tuple[SaveIncid
         return ()
     latest = state.get_collecting()
     return (SaveIncident(latest.with_changes(collecting=False)),) if latest else ()
-
-
-def _list_levels(integration: IntegrationFacts) -> tuple[str, ...]:
-    levels = sorted(LEVELS[integration.create_incidents_for], reverse=True)
-    return tuple(level.name.lower() for level in levels)
