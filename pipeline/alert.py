@@ -75,7 +75,7 @@ class Alert:
 
     `event_id` never changes. `accepted_at` is the `now` of every decision about the alert, so that the batch
     size and the length of a queue change nothing. After the release of an alert that maintenance deferred,
-    that `now` is `released_at`.
+    that `now` is `released_at`. `group_size` is the number of alerts in its body.
     """
 
     event_id: str
@@ -88,6 +88,7 @@ class Alert:
     parsed: ParsedAlert
     options: IncidentOptions = NO_OPTIONS
     released_at: datetime | None = None
+    group_size: int = 1
 
     @property
     def effective_at(self) -> datetime:

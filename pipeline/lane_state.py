@@ -50,6 +50,9 @@ class LaneState:
     `locked` (None: all are locked). Their services are added to `locks_missing`, and the batch must be
     decided again under their locks. `next_targets` is the position of the next target of each
     round-robin policy, by row.
+
+    `rule_work` is the work that rules have caused so far, in budgets of an alert. `skipped` is the first
+    alert of each integration whose budget did not suffice for its rules.
     """
 
     def __init__(
@@ -84,6 +87,8 @@ class LaneState:
         self.responders = set(responders)
         self.roles = dict(roles or {})
         self.next_targets = dict(next_targets or {})
+        self.rule_work = 0.0
+        self.skipped: dict[int, Alert] = {}
 
     @property
     def service_row(self) -> int:
@@ -135,6 +140,10 @@ class LaneState:
         """Return how many other entities of the incident are firing."""
         own = 1 if entity.firing and entity.incident == incident.unique_id else 0
         return self.firing_counts.get(incident.unique_id, 0) - own
+
+    def record_skipped(self, alert: Alert) -> None:
+        """Record that the budget of an alert did not suffice for its rules."""
+        self.skipped.setdefault(alert.integration, alert)
 
     def apply_effects(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

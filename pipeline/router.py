@@ -12,8 +12,9 @@ from models.domain.effects import Effect
 from models.domain.enums import RouterAction
 from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
 from models.domain.reasons import Reason, make_reason
+from pipeline.alert import Alert
 from pipeline.rules import rulesets
-from pipeline.rules.conditions import Subject
+from pipeline.rules.conditions import Budget, Subject
 from pipeline.sources.body import RequestBody
 
 # The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
@@ -29,12 +30,14 @@ class TooManyAlerts(ValueError):
 class RoutingResult:
     """The result of a router's rules for one alert.
 
-    `records` has an entry for each rule that was evaluated.
+    `records` has an entry for each rule that was evaluated. `skipped` counts the rules that the budget of the
+    alert did not suffice for.
     """
 
     reason: Reason
     targets: tuple[RouteTarget, ...] = ()
     records: tuple[Mapping[str, object], ...] = ()
+    skipped: int = 0
 
 
 class CompiledRouter:
@@ -45,16 +48,23 @@ class CompiledRouter:
         self._conditions = [rulesets.compile_condition(rule.rule_json) for rule in facts.rules]
         self._index = rulesets.build_index(self._conditions)
 
-    def choose(self, subject: Subject) -> RoutingResult:
-        """Return the result of the first rule that matches."""
+    def choose(self, subject: Subject, budget: Budget) -> RoutingResult:
+        """Return the result of the first rule that matches. Skip rules that the budget does not suffice
+        for.
+        """
         records = []
-        for index in self._index.find_candidates(subject):
-            rule, verdict = self.facts.rules[index], self._conditions[index].evaluate(subject)
+        skipped = 0
+        result = RoutingResult(make_reason("no_router_rule", router=self.facts.name))
+        for position in self._index.find_candidates(subject, budget):
+            rule, verdict = self.facts.rules[position], self._conditions[position].evaluate(subject, budget)
             records.append(rulesets.build_record(rule.unique_id, rule.name, verdict))
+            skipped += verdict.is_skipped
             if verdict.matches:
-                return replace(self._choose_targets(rule), records=rulesets.limit_records(records))
-        why = make_reason("no_router_rule", router=self.facts.name)
-        return RoutingResult(why, records=rulesets.limit_records(records))
+                result = self._choose_targets(rule)
+                break
+        if skipped:
+            result = replace(result, reason=result.reason.add(make_reason("rules_skipped", count=skipped)))
+        return replace(result, records=rulesets.limit_records(records), skipped=skipped)
 
     def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
         """Return the targets of a rule. If one action routes and another suppresses, the alert is routed.
@@ -98,6 +108,13 @@ class RouterLane:
     accepted_at: datetime
     event_count: int = field(default=0, init=False)
     service_row: None = field(default=None, init=False)
+    # The work of the rules, in budgets of an alert, and the first alert whose budget did not suffice.
+    rule_work: float = field(default=0.0, init=False)
+    skipped: Alert | None = field(default=None, init=False)
+
+    def record_skipped(self, alert: Alert) -> None:
+        """Record that the budget of an alert did not suffice for the router's rules."""
+        self.skipped = self.skipped or alert
 
     def count_events(self, more: int) -> None:
         """Count the alerts that one alert of the body becomes. Raises TooManyAlerts."""

@@ -73,6 +73,10 @@ ENGLISH = {
     "rule_unreadable": "The rule cannot be read: {error}.",
     "condition_unknown": "Unknown parts of the condition: {parts}.",
     "condition_failed": "The condition could not be evaluated, so it does not match: {error}.",
+    "steps_exceeded": "Skipped: the rules of this alert may take {limit} evaluation steps, and need more.",
+    "patterns_exceeded": "Skipped: the patterns in the rules of this alert may search {limit} bytes, and need more.",
+    "templates_exceeded": "Skipped: the templates in the rules of this alert may write {limit} characters, and need more.",
+    "rules_skipped": "Skipped rules and actions: {count}. Together the rules of an alert may cause only limited work.",
     #
     # Errors of alerts
     "alert_failed": "{error} in stage {stage}.",
@@ -83,6 +87,7 @@ ENGLISH = {
     # Changes of incidents
     "opened_by_alert": "Opened by an alert of level {level} from integration {integration}.",
     "opened_by_dead_letter": "Opened by Tocsin, because an alert became a dead letter.",
+    "opened_by_skipped_rules": "Opened by Tocsin, because it skipped rules of an alert.",
     "created": "Created by {by}.",
     "acknowledged": "Acknowledged by {by}.",
     "resolved": "Resolved by {by}.",

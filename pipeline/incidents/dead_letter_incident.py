@@ -9,7 +9,7 @@ from models.domain import identity
 from models.domain.effects import Author, ChangeSet, EntityState, SaveEntity
 from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext
-from models.domain.reasons import make_reason
+from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import Alert, ParsedAlert, build_alert_author
 from pipeline.incidents.new_incident import NewIncident, build_incident
@@ -54,27 +54,33 @@ def open_for_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
     name = integrations[alert.integration].name if alert.integration in integrations else "?"
     summary = f"{SUMMARY} Its trace_id is {alert.trace_id}."
     title = f"{MESSAGE} from {name}"
-    return _open_incident(
-        alert.event_id, title, summary, state, build_alert_author(alert), alert.accepted_at, entity
-    )
+    reason = make_reason("opened_by_dead_letter")
+    author = build_alert_author(alert)
+    return open_incident(alert.event_id, title, summary, state, author, alert.accepted_at, reason, entity)
 
 
 def open_for_deleted_integration(name: str, count: int, state: LaneState, now: datetime) -> ChangeSet:
     """Open an incident about alerts whose integration was deleted before they were processed."""
     author = Author(AuthorKind.ALERT, "alerts of a deleted integration")
-    return _open_incident(name, DELETED_MESSAGE, f"{DELETED_SUMMARY} Alerts: {count}.", state, author, now)
+    reason = make_reason("opened_by_dead_letter")
+    summary = f"{DELETED_SUMMARY} Alerts: {count}."
+    return open_incident(name, DELETED_MESSAGE, summary, state, author, now, reason)
 
 
-def _open_incident(
+def open_incident(
     name: str,
     title: str,
     summary: str,
     state: LaneState,
     author: Author,
     now: datetime,
+    reason: Reason,
     entity: EntityState | None = None,
 ) -> ChangeSet:
-    """Open the incident. Its IDs follow from `name`. It collects no alerts: nobody would see them there."""
+    """Open an incident by Tocsin itself. Its IDs follow from `name`.
+
+    It collects no alerts: nobody would see them there.
+    """
     facts = state.facts
     new = NewIncident(
         unique_id=identity.make_incident_id(name),
@@ -85,8 +91,6 @@ def _open_incident(
     )
     incident, advanced = build_incident(new, facts.service, facts.config, state.next_targets, now)
     context = IncidentContext(incident, facts.service, facts.config, author, now)
-    opened = incidents.open_incident(
-        context, make_reason("opened_by_dead_letter"), templates=[facts.service.task_template]
-    )
+    opened = incidents.open_incident(context, reason, templates=[facts.service.task_template])
     held = (SaveEntity(entity.with_incident(incident.unique_id)),) if entity else ()
     return ChangeSet(effects=[*opened, *held, *advanced, *incidents.start_escalation(context)])

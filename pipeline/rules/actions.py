@@ -2,7 +2,7 @@
 
 A function has the name that its action has in the alert trace. It takes the alert as earlier rules and
 actions changed it, and returns a Change. An action that names an object that does not exist changes nothing,
-and its note says so. No action raises an error.
+and its note says so. An action can raise BudgetExceeded, and no other error.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from models.domain.facts import LaneFacts, PersonFacts, Reference
 from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert, get_urgency
 from pipeline.rules import templates
-from pipeline.rules.conditions import Subject
+from pipeline.rules.conditions import Budget, Subject, Work
 from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
 from schedules.escalation.targets import get_people_on_call
@@ -26,6 +26,8 @@ MAX_NOTES = 50
 MAX_TAGS = 50
 MAX_TASKS = 50
 MAX_NOTE_LENGTH = 16 * 1024
+# Steps of an alert's budget to find out who is on call by a schedule.
+ON_CALL_STEPS = 2_000
 
 Action = Mapping[str, Any]
 
@@ -49,6 +51,7 @@ class ActionContext:
 
     facts: LaneFacts
     subject: Subject
+    budget: Budget
 
 
 def get_reference(action: Action, field: str = "value") -> str:
@@ -133,6 +136,7 @@ def assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Cha
     schedule = context.facts.references.schedules.get(reference)
     if schedule is None:
         return Change(alert, note=make_reason("no_such_thing", noun="schedule"))
+    context.budget.spend(Work.STEPS, ON_CALL_STEPS)
     first = next(iter(get_people_on_call(reference, context.facts.config, alert.accepted_at)), None)
     if first is None:
         return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))
@@ -190,6 +194,9 @@ def add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
     """Add tags by ID or, for placeholders, by name in any case."""
     tags = context.facts.references.tags
     requested = [text.strip() for text in _render(action, context).split(",") if text.strip()]
+    for text in requested:
+        # A tag by name is searched among all tags.
+        context.budget.spend(Work.STEPS, 1 if text.lower() in tags else len(tags))
     found = [find_reference(tags, text) for text in requested]
     rows = [tag.row for tag in found if tag is not None]
     missing = found.count(None)
@@ -261,6 +268,7 @@ def add_responder(alert: Alert, action: Action, context: ActionContext) -> Chang
         return Change(alert.with_options(responder_policies=tuple(policies)), None, policy.name)
     schedule = references.schedules.get(requested)
     if schedule is not None:
+        context.budget.spend(Work.STEPS, ON_CALL_STEPS)
         on_call = get_people_on_call(requested, context.facts.config, alert.accepted_at)
         if not on_call:
             return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))
@@ -279,4 +287,4 @@ def delay_notifications(alert: Alert, action: Action, context: ActionContext) ->
 
 
 def _render(action: Action, context: ActionContext) -> str:
-    return templates.render(str(action.get("value") or ""), context.subject)
+    return templates.render(str(action.get("value") or ""), context.subject, context.budget)

@@ -22,10 +22,13 @@ from pipeline.rules.conditions import (
     NEVER,
     SECONDS_SINCE_LAST,
     BadRule,
+    Budget,
+    BudgetExceeded,
     CompiledCondition,
     Index,
     Subject,
     Verdict,
+    Work,
     build_subject,
     compile_rule,
     evaluate,
@@ -35,6 +38,8 @@ from pipeline.rules.conditions import (
 # Limits of the alert trace for each alert: the number of rules, and the characters of each value.
 MAX_RECORDS = 50
 MAX_SHOWN_LENGTH = 200
+# Steps of an alert's budget for an action, whatever it does: the subject is built again after it.
+ACTION_STEPS = 100
 
 Record = Mapping[str, Any]
 # Seconds since the last incident of the alert's entity; None if there was none. Rules can change the entity.
@@ -45,12 +50,14 @@ SecondsSince = Callable[[Alert], float | None]
 class RuleSetResult:
     """An alert after its rules.
 
-    `records` has an entry for each evaluated rule; `matched` counts the matches.
+    `records` has an entry for each evaluated rule; `matched` counts the matches. `skipped` counts the rules
+    and the actions of matching rules that the budget of the alert did not suffice for.
     """
 
     alert: Alert
     matched: int
     records: tuple[Record, ...]
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,8 @@ class Condition:
     compiled: CompiledCondition | None
     problem: Reason | None = None
 
-    def evaluate(self, subject: Subject) -> Verdict:
-        return evaluate(self.compiled, subject) if self.compiled else Verdict(False, self.problem)
+    def evaluate(self, subject: Subject, budget: Budget) -> Verdict:
+        return evaluate(self.compiled, subject, budget) if self.compiled else Verdict(False, self.problem)
 
 
 def compile_condition(*texts: str) -> Condition:
@@ -110,40 +117,49 @@ class RuleSet:
         self.reads_past_incidents = any(each is not None and reads_past_incidents(each) for each in known)
 
     def apply(
-        self, alert: Alert, facts: LaneFacts, now: datetime, seconds_since: SecondsSince
+        self,
+        alert: Alert,
+        facts: LaneFacts,
+        now: datetime,
+        seconds_since: SecondsSince,
+        budget: Budget | None = None,
     ) -> RuleSetResult:
-        """Return the alert after its rules.
+        """Return the alert after its rules. Skip what its budget does not suffice for (None: a full budget).
 
         Raises Interrupted, and no other error for any content of a rule or an alert.
         """
+        budget = budget or Budget()
         records: list[dict[str, object]] = []
-        matched, position = 0, 0
+        matched, position, skipped = 0, 0, 0
         while True:
             subject = build_subject(alert, get_urgency(alert, facts), now, seconds_since(alert))
-            evaluated, found = self._next_match(subject, position)
+            evaluated, found = self._next_match(subject, position, budget)
             records += [build_record(r.facts.unique_id, r.facts.description, v) for r, v in evaluated]
+            skipped += sum(verdict.is_skipped for _, verdict in evaluated)
             if found is None:
                 break
             rule, matched, position = self.rules[found], matched + 1, found + 1
-            alert, done = _apply_actions(
-                alert, rule, actions.ActionContext(facts, subject), now, seconds_since
-            )
+            context = actions.ActionContext(facts, subject, budget)
+            alert, done, skipped_actions = _apply_actions(alert, rule, context, now, seconds_since)
             records[-1]["actions"] = done
+            skipped += skipped_actions
             if rule.facts.stop:
                 records[-1]["stop"] = True
                 break
-        return RuleSetResult(alert, matched, limit_records(records))
+        return RuleSetResult(alert, matched, limit_records(records), skipped)
 
-    def _next_match(self, subject: Subject, first: int) -> tuple[list[tuple[Rule, Verdict]], int | None]:
+    def _next_match(
+        self, subject: Subject, first: int, budget: Budget
+    ) -> tuple[list[tuple[Rule, Verdict]], int | None]:
         """Return the verdicts of the evaluated rules from `first` on, and the position of the first match."""
         evaluated: list[tuple[Rule, Verdict]] = []
-        for position in self._index.find_candidates(subject):
+        for position in self._index.find_candidates(subject, budget):
             if position < first:
                 continue
             if self._should_stop():
                 raise Interrupted
             rule = self.rules[position]
-            verdict = rule.condition.evaluate(subject)
+            verdict = rule.condition.evaluate(subject, budget)
             evaluated.append((rule, verdict))
             if verdict.matches:
                 return evaluated, position
@@ -152,20 +168,28 @@ class RuleSet:
 
 def _apply_actions(
     alert: Alert, rule: Rule, context: actions.ActionContext, now: datetime, seconds_since: SecondsSince
-) -> tuple[Alert, list[Record]]:
-    """Return the alert after a rule's actions. Each action sees the changes of those before it."""
+) -> tuple[Alert, list[Record], int]:
+    """Return the alert after a rule's actions, their records, and the number of skipped actions.
+
+    Each action sees the changes of those before it.
+    """
     done: list[Record] = []
+    skipped = 0
     for action in rule.facts.actions:
         spec = ACTIONS[action["action_type"]]
-        change = spec.act(alert, action, context)
+        try:
+            context.budget.spend(Work.STEPS, ACTION_STEPS)
+            change = spec.act(alert, action, context)
+        except BudgetExceeded as exceeded:
+            change = actions.Change(alert, note=exceeded.reason)
+            skipped += 1
         if change.alert is not alert:
             alert = change.alert
             urgency = get_urgency(alert, context.facts)
-            context = actions.ActionContext(
-                context.facts, build_subject(alert, urgency, now, seconds_since(alert))
-            )
+            subject = build_subject(alert, urgency, now, seconds_since(alert))
+            context = replace(context, subject=subject)
         done.append(_build_action_record(spec.name, change))
-    return alert, done
+    return alert, done, skipped
 
 
 def _build_action_record(name: str, change: actions.Change) -> Record:

@@ -20,8 +20,9 @@ def parse_alerts(
 
     Raises BadBody if the body cannot be read. Bodies are checked before they are accepted.
     """
-    for position, parsed in enumerate(STORED_SOURCES[source].parse(RequestBody(body))):
-        yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed)
+    alerts = STORED_SOURCES[source].parse(RequestBody(body))
+    for position, parsed in enumerate(alerts):
+        yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed, len(alerts))
 
 
 def parse_routed_alerts(lane: RouterLane) -> Iterator[Alert]:
@@ -35,11 +36,19 @@ def parse_routed_alerts(lane: RouterLane) -> Iterator[Alert]:
     else:
         parsed = SOURCES[lane.source].parse(lane.body)
     for position, one in enumerate(parsed):
-        yield build_alert(lane.trace_id, lane.receipt, position, NO_INTEGRATION, lane.accepted_at, one)
+        yield build_alert(
+            lane.trace_id, lane.receipt, position, NO_INTEGRATION, lane.accepted_at, one, len(parsed)
+        )
 
 
 def build_alert(
-    trace_id: str, receipt: int, position: int, integration: int, accepted_at: datetime, parsed: ParsedAlert
+    trace_id: str,
+    receipt: int,
+    position: int,
+    integration: int,
+    accepted_at: datetime,
+    parsed: ParsedAlert,
+    group_size: int = 1,
 ) -> Alert:
     """Return the parsed alert at a position of a receipt's body as an alert of this integration."""
     generated = identity.make_entity_id(trace_id, position)
@@ -52,6 +61,7 @@ def build_alert(
         accepted_at=accepted_at,
         entity_id=identity.limit_entity_id(parsed.entity_id or generated),
         parsed=parsed,
+        group_size=group_size,
     )
 
 

@@ -17,7 +17,7 @@ from pipeline import router
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
-from pipeline.rules.conditions import Subject, build_subject
+from pipeline.rules.conditions import Budget, Subject, build_subject
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import build_alert
@@ -26,7 +26,11 @@ from pipeline.stages.normalize import build_alert
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
     if isinstance(state, LaneState):
         return proceed(make_reason("no_router"))
-    choice = state.router.choose(_build_subject(alert, state))
+    budget = Budget(alert.group_size)
+    choice = state.router.choose(_build_subject(alert, state), budget)
+    state.rule_work += budget.spent
+    if choice.skipped:
+        state.record_skipped(alert)
     if not choice.targets:
         state.count_events(1)
         unrouted = alert.with_changes(suppressed=True)

@@ -7,6 +7,7 @@ from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert
 from pipeline.lane_state import LaneState
 from pipeline.rules import requested_options
+from pipeline.rules.conditions import Budget
 
 
 def reads_past_incidents(alert: Alert, state: LaneState) -> bool:
@@ -31,8 +32,13 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     def get_seconds_since(candidate: Alert) -> float | None:
         return state.get_seconds_since_last(candidate, now) if ruleset.reads_past_incidents else None
 
-    result = ruleset.apply(changed, state.facts, now, get_seconds_since)
+    budget = Budget(alert.group_size)
+    result = ruleset.apply(changed, state.facts, now, get_seconds_since, budget)
+    state.rule_work += budget.spent
     why = make_reason("alert_rules_matched", matched=result.matched, total=len(ruleset.rules))
+    if result.skipped:
+        state.record_skipped(alert)
+        why = why.add(make_reason("rules_skipped", count=result.skipped))
     return proceed(why.add(*notes), *expected, alert=result.alert, rules=result.records)
 
 

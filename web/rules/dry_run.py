@@ -18,7 +18,15 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.alert import Alert, ParsedAlert, get_urgency
 from pipeline.rules import requested_options
-from pipeline.rules.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
+from pipeline.rules.conditions import (
+    Budget,
+    CompiledCondition,
+    Subject,
+    Verdict,
+    build_subject,
+    evaluate,
+    trace,
+)
 from pipeline.rules.rulesets import RuleSet, format_value
 from pipeline.sources import SOURCES, STORED_SOURCES, generic
 from pipeline.sources.body import BadBody, RequestBody
@@ -128,7 +136,7 @@ def run() -> dict[str, object]:
     alert = _build_alert(draft, event, integration, at)
     alert, _ = requested_options.apply_requested(alert, facts.references)
     subject = build_subject(alert, get_urgency(alert, facts), at, since)
-    verdict = evaluate(condition, subject)
+    verdict = evaluate(condition, subject, Budget())
     steps, is_truncated = _trace_condition(condition, subject)
     return {
         **_show(verdict),
@@ -232,7 +240,7 @@ def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[li
     """Return the steps of a condition, and whether the list is truncated."""
     steps: list[dict[str, Any]] = []
     until = time.thread_time() + MAX_TRACE_S
-    for step in trace(condition, subject):
+    for step in trace(condition, subject, Budget()):
         if len(steps) == MAX_STEPS or time.thread_time() > until:
             return steps, True
         steps.append({"depth": step.depth, "logic": step.logic, **_show(step.verdict)})

@@ -165,7 +165,7 @@ def load_pending_events(
         return []
     before = [stage for earlier in pipeline[: pipeline.index(segment)] for stage in earlier.stage_names]
     query = (
-        Event.select(Event, Receipt.trace_id.alias("trace_id"))
+        Event.select(Event, Receipt.trace_id.alias("trace_id"), Receipt.alerts.alias("group_size"))
         .join(Receipt)
         .where(
             Event.service == service_row,
@@ -219,6 +219,7 @@ def _build_work(row: Event) -> PendingWork:
         parsed=_build_parsed(row),
         options=parse_options(row.alert.get("options")),
         released_at=_parse_released_at(row),
+        group_size=row.group_size,
     )
     reasons = tuple(list_reasons(row))
     return PendingWork(

@@ -5,6 +5,7 @@ alerts one by one. An alert that fails again becomes a dead letter with its erro
 section 2). If the database fails, the batch is retried later, and no alert becomes a dead letter.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -225,6 +226,31 @@ def _report(batch: _Batch, work: PendingWork, description: Reason) -> frozenset[
     )
 
 
+class _TakenWork:
+    """Pending work that one transaction takes, as alerts in order.
+
+    `decided` counts its alerts that were decided, and `done` the receipts and events that were marked.
+    """
+
+    def __init__(self, pending: Sequence[PendingWork]) -> None:
+        self._pending = pending
+        self.items: list[AlertInProgress] = []
+        # The number of alerts up to and with each receipt or event.
+        self._ends: list[int] = []
+        for work in pending:
+            self.items += _build_items(work)
+            self._ends.append(len(self.items))
+        self.decided = 0
+        self.done = 0
+
+    def mark_decided(self, count: int) -> None:
+        """Count more alerts as decided. Mark the receipts and events that have no other alerts left."""
+        self.decided += count
+        done = bisect_right(self._ends, self.decided)
+        _mark_done(self._pending[self.done : done])
+        self.done = done
+
+
 def _run_transaction(
     service_row: int,
     segment: Segment,
@@ -240,14 +266,13 @@ def _run_transaction(
         pending = _take_batch(service_row, segment, limit) if service else []
         if service is None or not pending:
             return 0
-        _mark_done(pending)
-        items = [item for work in pending for item in _build_items(work)]
+        taken = _TakenWork(pending)
         batch = _Batch(service, segment, locked, now)
-        channels = _run_stages(batch, items)
-    _batch_size.adjust(len(items), thread_time() - started)
+        channels = _run_stages(batch, taken.items, taken.mark_decided)
+    _batch_size.adjust(taken.decided, thread_time() - started)
     deliver.enqueue(channels)
     count_batch(batch.tally, segment)
-    return len(pending)
+    return taken.done
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
@@ -274,15 +299,31 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
 CHUNK_SIZE = 2_000
 
 
-def _run_stages(batch: _Batch, items: Sequence[AlertInProgress]) -> frozenset[int]:
+def _run_stages(
+    batch: _Batch, items: Sequence[AlertInProgress], on_decided: Callable[[int], None] | None = None
+) -> frozenset[int]:
+    """Decide on these alerts and write the result.
+
+    If their rules cause much work, leave the last ones for the next batch (MAX_RULE_WORK in run_stages.py).
+    `on_decided` is called with the number of alerts that were decided, before their results are written.
+    """
     channels: frozenset[int] = frozenset()
     for start in range(0, len(items), CHUNK_SIZE):
-        channels |= _run_chunk(batch, items[start : start + CHUNK_SIZE])
+        chunk = items[start : start + CHUNK_SIZE]
+        outcome, state = _decide_chunk(batch, chunk)
+        if on_decided:
+            on_decided(len(outcome.events))
+        channels |= apply(outcome, load_lane_state.get_rows(state)).channels
+        batch.tally.add_events(outcome.events)
+        for alert in state.skipped.values():
+            channels |= report_dead_letters.report_skipped_rules(batch.service, alert, batch.now)
+        if len(outcome.events) < len(chunk):
+            break
     return channels
 
 
-def _run_chunk(batch: _Batch, chunk: Sequence[AlertInProgress]) -> frozenset[int]:
-    """Decide on these alerts and write the result.
+def _decide_chunk(batch: _Batch, chunk: Sequence[AlertInProgress]) -> tuple[ChangeSet, LaneState]:
+    """Return the decisions on these alerts, and the state after them.
 
     A rule can give an alert another entity_id. If that entity was not loaded, load it too and decide again.
     """
@@ -296,9 +337,7 @@ def _run_chunk(batch: _Batch, chunk: Sequence[AlertInProgress]) -> frozenset[int
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:
-            channels = apply(outcome, load_lane_state.get_rows(state)).channels
-            batch.tally.add_events(outcome.events)
-            return channels
+            return outcome, state
         keys |= state.missing
 
 
@@ -314,7 +353,7 @@ def _build_items(work: PendingWork) -> Sequence[AlertInProgress]:
 _DONE = Prepared(lambda: Receipt.update(state=WorkState.DONE).where(in_bound(Receipt.id, "receipts")))
 
 
-def _mark_done(pending: list[PendingWork]) -> None:
+def _mark_done(pending: Sequence[PendingWork]) -> None:
     """Mark receipts as done, and delete the pending events: the stages write new rows for them."""
     receipts = [work.receipt for work in pending if work.event is None]
     if receipts:

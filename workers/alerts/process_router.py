@@ -1,11 +1,12 @@
 """Process the lane of a router: write an event for each target of each pending receipt.
 
-A batch is a transaction under the router's lock; it changes no service. If our code fails on a batch, the
-worker processes its receipts one by one. A receipt that fails again becomes a dead letter with its error:
-invariant 9 (design, section 2).
+A batch is a transaction under the router's lock. It changes no service, except by an incident about skipped
+rules. If our code fails on a batch, the worker processes its receipts one by one. A receipt that fails again
+becomes a dead letter with its error: invariant 9 (design, section 2).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import thread_time
 
 import dramatiq
@@ -17,9 +18,10 @@ from models.domain.reasons import Reason
 from models.load.lane import lock_router, lock_service
 from models.store.base import STORE_ERRORS, store
 from models.tables.events import Receipt
+from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.router import RouterLane
-from pipeline.run_stages import AlertInProgress, run_stages
+from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, run_stages
 from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
@@ -89,17 +91,24 @@ def _run_transaction(router_row: int, limit: int) -> int:
             return 0
         taken, events = _route_batch(pending)
         _write(taken, events)
+        channels = _report_skipped(taken)
     _batch_size.adjust(len(taken), thread_time() - started)
     _report_written(events)
+    deliver.enqueue(channels)
     return len(taken)
 
 
 def _route_batch(pending: Sequence[RouterLane]) -> tuple[Sequence[RouterLane], list[EventState]]:
-    """Route at least one body, and more until there are MAX_EVENTS events. Return the bodies and events."""
+    """Route at least one body, and more until there are MAX_EVENTS events or the rules caused much work.
+
+    Return the bodies and events.
+    """
     events: list[EventState] = []
+    rule_work = 0.0
     for count, incoming in enumerate(pending, start=1):
         events += route(incoming)
-        if len(events) >= MAX_EVENTS:
+        rule_work += incoming.rule_work
+        if len(events) >= MAX_EVENTS or rule_work > MAX_RULE_WORK:
             return pending[:count], events
     return pending, events
 
@@ -146,7 +155,7 @@ def _process_one_by_one(router_row: int) -> int:
 def _process_alone(incoming: RouterLane) -> tuple[list[EventState], frozenset[int]]:
     """Route one body alone. If that fails, the receipt becomes a dead letter, and an incident reports it."""
     try:
-        return retry.run_in_savepoint(lambda: _route_one(incoming)), frozenset()
+        return retry.run_in_savepoint(lambda: _route_one(incoming)), _report_skipped([incoming])
     except STORE_ERRORS:
         raise
     except Exception as error:
@@ -163,27 +172,42 @@ def _route_one(incoming: RouterLane) -> list[EventState]:
 
 
 def _report(incoming: RouterLane, description: Reason) -> frozenset[int]:
-    """Report a dead letter on the service of the first integration in the router's rules.
+    """Report a dead letter. Return the channels with messages to send."""
+    responsible = _lock_responsible(incoming)
+    if responsible is None:
+        log.error(
+            "receipt became a dead letter, and the rules of its router name no integration",
+            router=incoming.router.facts.row,
+            trace_id=incoming.trace_id,
+            error=str(description),
+        )
+        return frozenset()
+    service, integration = responsible
+    return report_dead_letters.report_dead_letter(
+        service, integration, incoming.trace_id, incoming.receipt, incoming.accepted_at, description
+    )
 
-    A router has no responders of its own. Return the channels with messages to send.
+
+def _report_skipped(taken: Sequence[RouterLane]) -> frozenset[int]:
+    """Report once that rules were skipped for some of these bodies. Return the channels with messages."""
+    incoming = next((one for one in taken if one.skipped is not None), None)
+    responsible = _lock_responsible(incoming) if incoming else None
+    if incoming is None or incoming.skipped is None or responsible is None:
+        return frozenset()
+    service, integration = responsible
+    alert = replace(incoming.skipped, integration=integration)
+    return report_dead_letters.report_skipped_rules(service, alert, router=incoming.router.facts.name)
+
+
+def _lock_responsible(incoming: RouterLane) -> tuple[Service, int] | None:
+    """Lock the service of the first integration in the router's rules. Return both, or None if there is none.
+
+    A router has no responders of its own.
     """
     facts = incoming.router.facts
     names = dict.fromkeys(action["integration"] for rule in facts.rules for action in rule.actions)
     for target in (facts.targets[unique_id] for unique_id in names if unique_id in facts.targets):
         service = lock_service(target.service)
         if service is not None:
-            return report_dead_letters.report_dead_letter(
-                service,
-                target.integration,
-                incoming.trace_id,
-                incoming.receipt,
-                incoming.accepted_at,
-                description,
-            )
-    log.error(
-        "receipt became a dead letter, and the rules of its router name no integration",
-        router=facts.row,
-        trace_id=incoming.trace_id,
-        error=str(description),
-    )
-    return frozenset()
+            return service, target.integration
+    return None

@@ -1,4 +1,4 @@
-"""Report the dead letters of workers/alerts/process_lane.py and workers/alerts/process_router.py.
+"""Report dead letters and skipped rules of workers/alerts/process_lane.py and workers/alerts/process_router.py.
 
 Make dead letters of pending alerts whose service, integration or router was deleted.
 
@@ -21,7 +21,8 @@ from models.store.base import STORE_ERRORS, db, store
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline.incidents import dead_letter_incident
+from pipeline.alert import Alert
+from pipeline.incidents import dead_letter_incident, skipped_rules_incident
 from pipeline.lane_state import EntityKey, LaneState
 from workers.alerts import load_lane_state, retry
 from workers.delivery import deliver
@@ -55,6 +56,24 @@ def report_dead_letter(
     )
 
 
+def report_skipped_rules(
+    service: Service, alert: Alert, now: datetime | None = None, router: str | None = None
+) -> frozenset[int]:
+    """Open an incident on a locked service about skipped rules, unless there is an open one.
+
+    `router` is the name of the router to which the rules belong (None: they belong to the integration).
+    Return the channels with messages to send.
+    """
+    log.warning("rules of an alert were skipped", trace_id=alert.trace_id, service=service.id)
+    return _open_incident(
+        service,
+        {(alert.integration, skipped_rules_incident.get_entity_id(router))},
+        alert.effective_at,
+        now,
+        lambda state: skipped_rules_incident.open_for_skipped_rules(alert, state, router),
+    )
+
+
 def report_deleted_integration(service: Service, name: str, count: int, at: datetime) -> frozenset[int]:
     """Open an incident on a locked service about the pending alerts of a deleted integration.
 
@@ -85,7 +104,7 @@ def _open_incident(
         raise
     except Exception:
         # The error that caused the dead letter may occur here too. Later alerts must still be processed.
-        log.exception("incident about a dead letter could not be opened", service=service.id)
+        log.exception("incident by Tocsin could not be opened", service=service.id)
         return frozenset()
 
 

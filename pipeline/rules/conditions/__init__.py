@@ -6,6 +6,7 @@ and only patterns.py uses the library for regular expressions.
 """
 
 from pipeline.rules.conditions.bad import BadRule
+from pipeline.rules.conditions.budget import Budget, BudgetExceeded, Work
 from pipeline.rules.conditions.index import Equality, Index, find_required_equalities
 from pipeline.rules.conditions.rule import (
     CompiledCondition,
@@ -23,12 +24,15 @@ __all__ = [
     "NEVER",
     "SECONDS_SINCE_LAST",
     "BadRule",
+    "Budget",
+    "BudgetExceeded",
     "CompiledCondition",
     "Equality",
     "Index",
     "Subject",
     "TraceStep",
     "Verdict",
+    "Work",
     "build_subject",
     "compile_rule",
     "evaluate",

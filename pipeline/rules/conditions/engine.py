@@ -12,16 +12,21 @@ import datalogic_py
 import msgspec
 
 from pipeline.rules.conditions import paths, patterns
+from pipeline.rules.conditions.budget import Budget, BudgetExceeded, Work
 
 # The core, and plain functions for text and numbers. No operator reads the clock, raises errors, or needs
 # quadratic time.
 OPERATOR_GROUPS = ["ExtString", "ExtControl", "ExtMath"]
 # Operations of one evaluation: about 10 ms at most. Ordinary rules need fewer than 50.
-BUDGET = 100_000
+MAX_OPERATIONS = 100_000
+# Operations that count as one step of an alert's budget. Measured: at most 0.1 microseconds each.
+OPERATIONS_PER_STEP = 4
+# Steps of any evaluation, however simple.
+MIN_STEPS = 10
+# Steps of an evaluation that failed with an iterator in it: the engine does not say how far it came.
+FAILED_STEPS = 5_000
 # Converts any value to true or false.
 _VERDICT = "!!"
-# The most that patterns can cost in one evaluation, in characters times steps: about a third of a second.
-PATTERN_WORK = 80_000_000
 
 
 class InvalidLogic(ValueError):
@@ -32,7 +37,14 @@ class EvaluationError(Exception):
     """An evaluation without a value: types that cannot be compared, or too much work."""
 
 
-_work = threading.local()
+class _Current(threading.local):
+    """The budget of the evaluation in this thread, and the error of a pattern that exceeded it."""
+
+    budget: Budget
+    exceeded: BudgetExceeded | None
+
+
+_current = _Current()
 
 
 def _matches(arguments: str) -> str:
@@ -40,9 +52,11 @@ def _matches(arguments: str) -> str:
     text, pattern = msgspec.json.decode(arguments)
     text = paths.to_text(text)
     regexp = patterns.compile_pattern(pattern)
-    _work.remaining -= (len(text) + 1) * regexp.size
-    if _work.remaining < 0:
-        raise patterns.BadPattern("the patterns had too much text to search")
+    try:
+        _current.budget.spend(Work.SEARCHED, regexp.get_cost(text))
+    except BudgetExceeded as error:
+        _current.exceeded = error
+        raise
     return "true" if regexp.is_found_in(text) else "false"
 
 
@@ -52,7 +66,7 @@ _ENGINE = datalogic_py.Engine(
     families=OPERATOR_GROUPS,
     custom_operators=CUSTOM,
     # Values of different types are unequal, as in JavaScript, and not an error.
-    config={"ops_budget": BUDGET, "loose_equality_errors": False},
+    config={"ops_budget": MAX_OPERATIONS, "loose_equality_errors": False},
 )
 ITERATORS = frozenset(
     {"filter", "map", "reduce", "all", "some", "none"}
@@ -65,10 +79,12 @@ class Program:
     """Compiled logic.
 
     `reads` are the paths of the variables that it reads. None: they are known only while it runs.
+    `may_iterate`: it can take more operations than it has nodes.
     """
 
     rule: datalogic_py.Rule
     reads: tuple[tuple[str, ...], ...] | None
+    may_iterate: bool
 
 
 def compile_logic(logic: object) -> Program:
@@ -76,15 +92,17 @@ def compile_logic(logic: object) -> Program:
 
     Raises InvalidLogic, also for unknown operators and wrong arguments.
     """
+    text = msgspec.json.encode(logic).decode()
     try:
-        rule = _ENGINE.compile_checked(msgspec.json.encode(logic).decode())
+        rule = _ENGINE.compile_checked(text)
     except datalogic_py.CompileError as error:
         raise InvalidLogic(_format_diagnosis(error)) from None
     except datalogic_py.DataLogicError as error:
         raise InvalidLogic(str(error)) from None
     facts = rule.facts()
     known = not facts["computed_reads"] and [] not in facts["reads"]
-    return Program(rule, tuple(tuple(path) for path in facts["reads"]) if known else None)
+    reads = tuple(tuple(path) for path in facts["reads"]) if known else None
+    return Program(rule, reads, any(f'"{name}"' in text for name in ITERATORS))
 
 
 def compile_verdict(logic: object) -> Program:
@@ -101,33 +119,41 @@ def _format_location(pointer: str) -> str:
     return pointer.removeprefix(f"/{_VERDICT}/0") or "the top"
 
 
-def run(compiled: Program, data: object) -> str:
+def run(compiled: Program, data: object, budget: Budget) -> str:
     """Return the value of the logic for these data, as JSON text.
 
-    Raises EvaluationError, and no other error for any content of a rule or an alert.
+    Raises EvaluationError and BudgetExceeded, and no other error for any content of a rule or an alert.
     """
-    _work.remaining = PATTERN_WORK
+    budget.spend(Work.STEPS, MIN_STEPS)
+    _current.budget, _current.exceeded = budget, None
+    limit = min(MAX_OPERATIONS, budget.get_left(Work.STEPS) * OPERATIONS_PER_STEP)
     try:
-        result, _ = compiled.rule.evaluate_metered(data, BUDGET)
+        result, operations = compiled.rule.evaluate_metered(data, limit)
     except datalogic_py.DataLogicError as error:
+        if _current.exceeded is not None:
+            raise _current.exceeded from None
+        if error.error_type == _TOO_MANY_OPERATIONS:
+            # If the budget was the limit, more is needed than is left of it.
+            budget.spend(Work.STEPS, limit // OPERATIONS_PER_STEP + (limit < MAX_OPERATIONS))
+        elif compiled.may_iterate:
+            budget.spend(Work.STEPS, FAILED_STEPS)
         raise EvaluationError(_get_reason(error)) from None
     except BaseException as error:
         # A panic of the engine is a BaseException, as an interrupt is. An interrupt must be raised again.
         if type(error).__name__ != "PanicException":
             raise
         raise EvaluationError("the engine failed") from None
+    budget.spend(Work.STEPS, operations // OPERATIONS_PER_STEP)
     return str(result)
 
 
-def is_true(compiled: Program, data: object) -> bool:
-    """Return whether a program of `compile_verdict` evaluates to true. Raises EvaluationError."""
-    return run(compiled, data) == "true"
+def is_true(compiled: Program, data: object, budget: Budget) -> bool:
+    """Return whether a program of `compile_verdict` evaluates to true. Raises what `run` raises."""
+    return run(compiled, data, budget) == "true"
 
 
-_REASONS = {
-    "BudgetExceeded": "the condition takes too much work",
-    "Custom": "the patterns had too much text to search",
-}
+_TOO_MANY_OPERATIONS = "BudgetExceeded"
+_REASONS = {_TOO_MANY_OPERATIONS: "the condition takes too much work"}
 
 
 def _get_reason(error: datalogic_py.DataLogicError) -> str:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.rules.conditions.budget import Budget, BudgetExceeded, Work
 from pipeline.rules.conditions.catalogue import FIELDS, Logic
 from pipeline.rules.conditions.codes import get_variable
 from pipeline.rules.conditions.rule import CompiledCondition
@@ -125,6 +126,7 @@ class Index:
         )
         self._tables: dict[Variable, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         self._unindexed: list[int] = []
+        self._size = len(conditions)
         for position, equalities in enumerate(demands):
             if not equalities:
                 self._unindexed.append(position)
@@ -133,12 +135,24 @@ class Index:
             for text in rarest.texts:
                 self._tables[rarest.variable][text].append(position)
 
-    def find_candidates(self, subject: Subject) -> list[int]:
-        """Return the positions of the conditions that can match, ascending."""
+    def find_candidates(self, subject: Subject, budget: Budget) -> list[int]:
+        """Return the positions of the conditions that can match, ascending.
+
+        If the budget does not suffice to find them, return all positions; their evaluation then says so.
+        """
         found = set(self._unindexed)
-        for variable, table in self._tables.items():
-            for positions in _find_rows(table, read_variable(subject, variable)):
-                found.update(positions)
+        try:
+            # Measured: a look-up takes a microsecond, a position 15 nanoseconds.
+            budget.spend(Work.STEPS, 5 * len(self._tables) + len(self._unindexed) // 10)
+            for variable, table in self._tables.items():
+                value = read_variable(subject, variable, budget)
+                if isinstance(value, list):
+                    budget.spend(Work.STEPS, len(value))
+                for positions in _find_rows(table, value):
+                    budget.spend(Work.STEPS, len(positions) // 10)
+                    found.update(positions)
+        except BudgetExceeded:
+            return list(range(self._size))
         return sorted(found)
 
 

@@ -8,6 +8,7 @@ import msgspec
 from models.domain.reasons import Reason, make_reason
 from pipeline.rules.conditions import codes, engine, guards, paths, tree
 from pipeline.rules.conditions.bad import BadRule
+from pipeline.rules.conditions.budget import Budget, BudgetExceeded
 from pipeline.rules.conditions.catalogue import Logic
 from pipeline.rules.conditions.subject import SECONDS_SINCE_LAST, Picker, Subject, get_canonical_name
 
@@ -20,12 +21,14 @@ class Verdict:
     """The result of a condition for one alert.
 
     `note` says why the condition could not match, or which part of it is unknown. `read` has the variables
-    that the condition reads, with their values; None: the alert does not have the variable.
+    that the condition reads, with their values; None: the alert does not have the variable. `is_skipped`: the
+    condition was not evaluated to its end, because the budget of the alert did not suffice.
     """
 
     matches: bool
     note: Reason | None = None
     read: Mapping[str, object] = field(default_factory=dict)
+    is_skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +92,15 @@ def _compile(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> Compi
     return CompiledCondition(rule_json, logic, notes, program, picker)
 
 
-def evaluate(compiled: CompiledCondition, subject: Subject) -> Verdict:
+def evaluate(compiled: CompiledCondition, subject: Subject, budget: Budget) -> Verdict:
     """Return the verdict on one alert. Raises no error for any content of a rule or an alert."""
-    data, read = compiled.picker.pick(subject)
+    read: Mapping[str, object] = {}
     note = make_reason("condition_unknown", parts="; ".join(compiled.notes)) if compiled.notes else None
     try:
-        return Verdict(engine.is_true(compiled.program, data), note, read)
+        data, read = compiled.picker.pick(subject, budget)
+        return Verdict(engine.is_true(compiled.program, data, budget), note, read)
+    except BudgetExceeded as exceeded:
+        return Verdict(False, exceeded.reason, read, is_skipped=True)
     except engine.EvaluationError as failed:
         return Verdict(False, make_reason("condition_failed", error=str(failed)), read)
 
@@ -116,15 +122,15 @@ MAX_TEXT_LENGTH = 300
 _GROUPS = {"and": None, "or": None, "!": 1, "!!": 1}
 
 
-def trace(compiled: CompiledCondition, subject: Subject) -> Iterator[TraceStep]:
+def trace(compiled: CompiledCondition, subject: Subject, budget: Budget) -> Iterator[TraceStep]:
     """Yield each part of a condition that gives a verdict, with its verdict, for people who test the
     condition.
 
-    Each part is evaluated separately, also parts that an evaluation of the whole would skip. A caller without
-    more time stops the iteration.
+    Each part is evaluated separately, also parts that an evaluation of the whole would skip. All parts have
+    one budget. A caller without more time stops the iteration.
     """
     for depth, logic in _iterate_nodes(compiled.logic, 0):
-        yield TraceStep(depth, _format_logic(logic), evaluate(_compile("", logic), subject))
+        yield TraceStep(depth, _format_logic(logic), evaluate(_compile("", logic), subject, budget))
 
 
 def _iterate_nodes(logic: Logic, depth: int) -> Iterator[tuple[int, Logic]]:

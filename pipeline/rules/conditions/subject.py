@@ -7,6 +7,7 @@ from typing import Any
 from models.domain.enums import Urgency
 from pipeline.alert import Alert
 from pipeline.rules.conditions import catalogue, paths
+from pipeline.rules.conditions.budget import Budget, Work, count_items
 
 Subject = Mapping[str, Any]
 
@@ -46,9 +47,10 @@ def build_subject(alert: Alert, urgency: Urgency, now: datetime, seconds_since_l
     return fields | {"alert": fields}
 
 
-def find_texts(subject: Subject, path: paths.Path) -> list[str]:
-    """Return the values in the payload at a path, as text."""
-    return [paths.to_text(value) for value in paths.find(subject.get("payload"), path)]
+def find_texts(subject: Subject, path: paths.Path, budget: Budget) -> list[str]:
+    """Return the values in the payload at a path, as text. Raises BudgetExceeded."""
+    found = paths.find(subject.get("payload"), path, budget)
+    return [paths.to_text_within(value, budget) for value in found]
 
 
 Variable = tuple[str, ...]
@@ -73,10 +75,10 @@ def format_variable(variable: Variable) -> str:
     return variable[1] if is_search(variable) else ".".join(get_canonical_name(variable))
 
 
-def read_variable(subject: Subject, variable: Variable) -> object:
-    """Return a variable's value, or MISSING."""
+def read_variable(subject: Subject, variable: Variable, budget: Budget) -> object:
+    """Return a variable's value, or MISSING. Raises BudgetExceeded."""
     if is_search(variable):
-        return find_texts(subject, paths.parse(variable[1]))
+        return find_texts(subject, paths.parse(variable[1]), budget)
     return _follow(subject, get_canonical_name(variable))[0]
 
 
@@ -126,12 +128,15 @@ class Picker:
         """Return how many paths of the payload are searched for each alert."""
         return len(self._searches)
 
-    def pick(self, subject: Subject) -> tuple[Subject, dict[str, object]]:
+    def pick(self, subject: Subject, budget: Budget) -> tuple[Subject, dict[str, object]]:
         """Return the data for the engine, and the values read, by name, for people.
 
-        A missing value is None.
+        A missing value is None. Raises BudgetExceeded.
         """
         if self._everything:
+            # The payload stands in the subject twice.
+            for _ in range(2):
+                _spend_on_value(subject.get("payload"), budget)
             return subject, {name: value for name, value in subject.items() if name != "alert"}
         data: dict[str, object] = {}
         read: dict[str, object] = {}
@@ -139,12 +144,20 @@ class Picker:
             value, used, passed = _follow(subject, steps)
             read[name] = None if value is MISSING else value
             if value is not MISSING:
+                _spend_on_value(passed, budget)
                 _set_value(data, variable[: used + len(variable) - len(steps)], passed)
         if self._searches:
-            found = {text: find_texts(subject, path) for text, path in self._searches}
+            found = {text: find_texts(subject, path, budget) for text, path in self._searches}
+            _spend_on_value(found, budget)
             data["found"] = found
             read.update(found)
         return data, read
+
+
+def _spend_on_value(value: object, budget: Budget) -> None:
+    """Spend the work to pass a value to the engine, and to write it down for people."""
+    if isinstance(value, str | dict | list):
+        budget.spend(Work.STEPS, count_items(value, budget.get_left(Work.STEPS)))
 
 
 def _find_outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:

@@ -12,7 +12,7 @@ from pipeline.alert import get_urgency
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS
 from pipeline.rules.actions import ActionContext
-from pipeline.rules.conditions import build_subject
+from pipeline.rules.conditions import Budget, build_subject
 from tests.support.facts import ALICE, BOB, NOON, alert, build_config, lane
 from tests.support.rules import RuleAction, action
 
@@ -37,7 +37,8 @@ DISK = alert(summary="97% of /var", payload={"host": "db1", "tags": ["disk", "NI
 
 
 def run_action(kind, value="", *, target_alert=DISK, **fields):
-    context = ActionContext(FACTS, build_subject(target_alert, get_urgency(target_alert, FACTS), NOON, None))
+    subject = build_subject(target_alert, get_urgency(target_alert, FACTS), NOON, None)
+    context = ActionContext(FACTS, subject, Budget())
     return ACTIONS[kind].act(target_alert, action(kind, value, **fields), context)
 
 

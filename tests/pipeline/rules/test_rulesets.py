@@ -231,7 +231,7 @@ class UnindexedRules:
     def __init__(self, conditions):
         self._all = list(range(len(conditions)))
 
-    def find_candidates(self, subject):
+    def find_candidates(self, subject, budget):
         return self._all
 
 

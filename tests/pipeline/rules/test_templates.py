@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipeline.rules.conditions import Budget
 from pipeline.rules.templates import MAX_PLACEHOLDERS, MAX_RESULT_LENGTH, render
 
 FIELDS = {
@@ -41,7 +42,7 @@ RENDERED = {
 
 @pytest.mark.parametrize("template", RENDERED)
 def test_placeholders_are_filled_in_and_missing_values_are_empty(template):
-    assert RENDERED[template] == render(template, SUBJECT)
+    assert RENDERED[template] == render(template, SUBJECT, Budget())
 
 
 @pytest.mark.parametrize(
@@ -58,18 +59,18 @@ def test_placeholders_are_filled_in_and_missing_values_are_empty(template):
     ],
 )
 def test_a_placeholder_is_never_code(name):
-    assert render(f"<{{{{{name}}}}}>", SUBJECT) == "<>"
+    assert render(f"<{{{{{name}}}}}>", SUBJECT, Budget()) == "<>"
 
 
 def test_a_result_is_truncated():
     payload = {"big": "x" * 500_000}
 
-    rendered = render("{{payload.big}}" * 1_000, {"payload": payload})
+    rendered = render("{{payload.big}}" * 1_000, {"payload": payload}, Budget())
 
     assert rendered == "x" * MAX_RESULT_LENGTH
 
 
 def test_placeholders_beyond_the_limit_are_empty():
-    rendered = render("{{message}}," * (MAX_PLACEHOLDERS + 2), {"message": "a"})
+    rendered = render("{{message}}," * (MAX_PLACEHOLDERS + 2), {"message": "a"}, Budget())
 
     assert rendered == "a," * MAX_PLACEHOLDERS + ",,"

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from models.domain.enums import AlertType, Urgency
-from pipeline.rules.conditions import NEVER, BadRule, build_subject, compile_rule, evaluate, trace
+from pipeline.rules.conditions import NEVER, BadRule, Budget, build_subject, compile_rule, evaluate, trace
 from tests.support.conditions.trees import alert, group, rule, search, subject
 
 
 def matches(condition, **changes):
     text = condition if isinstance(condition, str) else json.dumps(condition)
-    return evaluate(compile_rule(text), subject(**changes)).matches
+    return evaluate(compile_rule(text), subject(**changes), Budget()).matches
 
 
 EMPTY = {
@@ -35,7 +35,7 @@ def test_an_empty_condition_is_always_true(rule_json):
 
     assert compiled.logic is True
     assert compiled.rule_json == rule_json
-    assert evaluate(compiled, subject()).matches
+    assert evaluate(compiled, subject(), Budget()).matches
 
 
 def nest_lists(depth, text="1"):
@@ -122,7 +122,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("rule_json", ACCEPTED.values(), ids=ACCEPTED)
 def test_a_condition_within_the_limits_is_accepted(rule_json):
-    evaluate(compile_rule(rule_json), subject())
+    evaluate(compile_rule(rule_json), subject(), Budget())
 
 
 NOT_KNOWN = {
@@ -152,7 +152,7 @@ NOT_KNOWN = {
 def test_an_unknown_element_of_a_tree_never_makes_it_match(node, note):
     """A known alternative beside it still matches."""
     for tree in (node, group(node), group(node, negated=True), group(group(node), negated=True)):
-        verdict = evaluate(compile_rule(json.dumps(group(tree))), subject())
+        verdict = evaluate(compile_rule(json.dumps(group(tree))), subject(), Budget())
         assert not verdict.matches
         assert verdict.note.code == "condition_unknown"
         assert note in verdict.note.parameters["parts"]
@@ -202,7 +202,7 @@ def test_a_verdict_has_the_values_that_were_read():
     )
     payload = {"alerts": [{"host": "db1"}, {"host": "db2"}], "unread": "x"}
 
-    verdict = evaluate(compile_rule(json.dumps(tree)), subject(payload=payload))
+    verdict = evaluate(compile_rule(json.dumps(tree)), subject(payload=payload), Budget())
 
     assert verdict.matches
     assert verdict.read == {
@@ -215,7 +215,7 @@ def test_a_verdict_has_the_values_that_were_read():
 def test_a_verdict_has_the_missing_variables():
     logic = {"and": [{"==": [{"var": "payload.a.b"}, 1]}, {"==": [{"var": "alert.payload.list.1.x"}, 1]}]}
 
-    verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload={"list": [{}, {"x": 1}]}))
+    verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload={"list": [{}, {"x": 1}]}), Budget())
 
     assert not verdict.matches
     assert verdict.read == {"payload.a.b": None, "payload.list.1.x": 1}
@@ -236,7 +236,7 @@ def test_a_variable_whose_name_is_computed_can_be_read():
     ],
 )
 def test_values_of_incomparable_types_do_not_match_and_the_note_says_so(logic):
-    verdict = evaluate(compile_rule(logic), subject())
+    verdict = evaluate(compile_rule(logic), subject(), Budget())
 
     assert not verdict.matches
     assert verdict.note.code == "condition_failed"
@@ -263,7 +263,7 @@ def test_a_condition_that_takes_too_much_work_is_stopped(logic):
     rule_json = json.dumps(logic).replace(json.dumps(VAR), VAR)
     payload = {"list": list(range(1, 2_000))}
 
-    verdict = evaluate(compile_rule(rule_json), subject(payload=payload, summary="ab " * 5_000))
+    verdict = evaluate(compile_rule(rule_json), subject(payload=payload, summary="ab " * 5_000), Budget())
 
     assert not verdict.matches
     assert verdict.note.code == "condition_failed"
@@ -280,7 +280,7 @@ def test_constants_that_take_too_much_work_are_stopped_at_compilation_or_evaluat
 def test_a_trace_has_a_verdict_for_each_node():
     tree = group(rule("alert.message", "like", "disk"), group(search("equal", "$.host", "db2"), negated=True))
 
-    steps = list(trace(compile_rule(json.dumps(tree)), subject(payload={"host": "db2"})))
+    steps = list(trace(compile_rule(json.dumps(tree)), subject(payload={"host": "db2"}), Budget()))
 
     assert [(step.depth, step.verdict.matches) for step in steps] == [
         (0, False),
@@ -294,7 +294,7 @@ def test_a_trace_has_a_verdict_for_each_node():
 
 
 def test_a_trace_leaves_out_nodes_that_are_never_evaluated():
-    steps = trace(compile_rule('{"!": [{"var": "payload.a"}, {"lower": []}]}'), subject())
+    steps = trace(compile_rule('{"!": [{"var": "payload.a"}, {"lower": []}]}'), subject(), Budget())
 
     assert [step.verdict.matches for step in steps] == [True, False]
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.rules.conditions import BadRule, Index, compile_rule, evaluate, trace
+from pipeline.rules.conditions import BadRule, Budget, Index, compile_rule, evaluate, trace
 from tests.support.conditions.strategies import (
     JSON,
     TREE_LIKE,
@@ -25,11 +25,11 @@ def evaluate_or_refuse(rule_json):
     except BadRule:
         return
     assert compiled.rule_json == rule_json
-    first_verdict = evaluate(compiled, ALERT)
-    second_verdict, *_ = trace(compiled, ALERT)
+    first_verdict = evaluate(compiled, ALERT, Budget())
+    second_verdict, *_ = trace(compiled, ALERT, Budget())
     assert second_verdict.verdict.matches is first_verdict.matches
     if first_verdict.matches:
-        assert Index([compiled]).find_candidates(ALERT) == [0]
+        assert Index([compiled]).find_candidates(ALERT, Budget()) == [0]
 
 
 @settings(max_examples=400, deadline=TIME_LIMIT_S)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.rules.conditions import Index, compile_rule, evaluate, find_required_equalities
+from pipeline.rules.conditions import Budget, Index, compile_rule, evaluate, find_required_equalities
 from tests.support.conditions.strategies import (
     LOGIC,
     PAYLOADS,
@@ -17,11 +17,15 @@ from tests.support.conditions.trees import group, rule, search, subject
 
 
 def list_by_scan(rules, alert):
-    return [position for position, each in enumerate(rules) if evaluate(each, alert).matches]
+    return [position for position, each in enumerate(rules) if evaluate(each, alert, Budget()).matches]
 
 
 def list_by_index(rules, alert):
-    return [each for each in Index(rules).find_candidates(alert) if evaluate(rules[each], alert).matches]
+    return [
+        each
+        for each in Index(rules).find_candidates(alert, Budget())
+        if evaluate(rules[each], alert, Budget()).matches
+    ]
 
 
 RULES = st.lists(st.one_of(TREES, LOGIC, st.just({})), max_size=12)
@@ -43,14 +47,14 @@ def test_the_picked_variables_give_the_same_verdict_as_the_whole_subject(logic, 
 
     picked, full_rule = (compile_rule(json.dumps(each)) for each in (logic, everything))
 
-    assert evaluate(full_rule, alert).matches is evaluate(picked, alert).matches
+    assert evaluate(full_rule, alert, Budget()).matches is evaluate(picked, alert, Budget()).matches
 
 
 @given(PAYLOADS)
 def test_a_missing_variable_stays_missing_and_null_stays_present(payload):
     logic = {"!": [{"missing": ["payload.a", "payload.none"]}]}
 
-    verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload=payload))
+    verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload=payload), Budget())
 
     assert verdict.matches is ({"a", "none"} <= set(payload))
 
@@ -69,9 +73,9 @@ def test_only_rules_that_name_the_value_are_candidates():
 
     index = Index([*rules, anything])
 
-    assert index.find_candidates(subject(payload={"name": "service-700"})) == [1400, 1401, 4000]
-    assert index.find_candidates(subject(payload={"name": 7})) == [4000]
-    assert index.find_candidates(subject()) == [4000]
+    assert index.find_candidates(subject(payload={"name": "service-700"}), Budget()) == [1400, 1401, 4000]
+    assert index.find_candidates(subject(payload={"name": 7}), Budget()) == [4000]
+    assert index.find_candidates(subject(), Budget()) == [4000]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.rules.conditions import BadRule, compile_rule, engine, evaluate
+from pipeline.rules.conditions import BadRule, Budget, compile_rule, engine, evaluate
 from tests.support.requirements import skip_or_fail
 
 SUITE = Path(__file__).parents[4] / "build" / "jsonlogic" / "compatible.json"
@@ -19,7 +19,10 @@ def suite():
 
 
 def test_every_case_of_the_suite_has_its_value(suite):
-    found = [engine.run(engine.compile_logic(case["rule"]), json.dumps(case.get("data"))) for case in suite]
+    found = [
+        engine.run(engine.compile_logic(case["rule"]), json.dumps(case.get("data")), Budget())
+        for case in suite
+    ]
 
     assert len(suite) == 278
     assert [case["result"] for case in suite] == [json.loads(value) for value in found]
@@ -42,7 +45,7 @@ def test_every_condition_of_the_suite_has_its_verdict(suite):
         except BadRule as bad:
             refused.append(bad.problem)
             continue
-        verdict = evaluate(compiled, data or {})
+        verdict = evaluate(compiled, data or {}, Budget())
         assert verdict.matches is (compiled.logic is True or is_truthy(case["result"])), case["description"]
 
     assert refused == []

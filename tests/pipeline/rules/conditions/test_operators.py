@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.rules.conditions import catalogue, compile_rule, evaluate
+from pipeline.rules.conditions import Budget, catalogue, compile_rule, evaluate
 from tests.support.conditions.trees import group, rule, search, subject
 
 PAYLOAD = {
@@ -139,7 +139,7 @@ def build_subject() -> Any:
 
 
 def verdict(condition: Any, alert: Any = None) -> bool:
-    found = evaluate(compile_rule(json.dumps(condition)), alert or build_subject())
+    found = evaluate(compile_rule(json.dumps(condition)), alert or build_subject(), Budget())
     assert found.note is None
     return found.matches
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rules.conditions import paths
+from pipeline.rules.conditions import Budget, paths
 from pipeline.rules.conditions.paths import Wildcard
 
 PAYLOAD = {
@@ -45,7 +45,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("path", RESULTS)
 def test_a_path_finds_its_value(path):
-    assert RESULTS[path] == paths.find(PAYLOAD, paths.parse(path))
+    assert RESULTS[path] == paths.find(PAYLOAD, paths.parse(path), Budget())
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_any_key_can_be_quoted(payload, data):
     key = data.draw(st.sampled_from(sorted(payload)))
     quoted = key.replace("\\", "\\\\").replace('"', '\\"')
 
-    assert [payload[key]] == paths.find(payload, paths.parse(f'["{quoted}"]'))
+    assert [payload[key]] == paths.find(payload, paths.parse(f'["{quoted}"]'), Budget())
 
 
 @given(st.text(alphabet="ab.[]*$'\"\\0- ", max_size=40))
 def test_any_text_is_a_path_or_refused(text):
     try:
-        found = paths.find(PAYLOAD, paths.parse(text))
+        found = paths.find(PAYLOAD, paths.parse(text), Budget())
     except paths.BadPath:
         return
     assert isinstance(found, list)

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import given, settings
 
-from pipeline.rules.conditions import compile_rule, evaluate
+from pipeline.rules.conditions import Budget, compile_rule, evaluate
 from tests.support.conditions.strategies import (
     SUBJECTS,
     TREES,
@@ -15,7 +15,7 @@ from tests.support.conditions.trees import matches_tree
 @settings(max_examples=500, deadline=None)
 @given(TREES, SUBJECTS)
 def test_a_tree_and_its_translation_agree(tree, alert):
-    verdict = evaluate(compile_rule(json.dumps(tree)), alert)
+    verdict = evaluate(compile_rule(json.dumps(tree)), alert, Budget())
 
     assert matches_tree(tree, alert) is verdict.matches
     assert verdict.note is None
@@ -27,4 +27,7 @@ def test_the_children_of_a_tree_can_be_an_array(tree, alert):
         inside = node.get("children1")
         return node if inside is None else node | {"children1": [to_array(each) for each in inside.values()]}
 
-    assert matches_tree(tree, alert) is evaluate(compile_rule(json.dumps(to_array(tree))), alert).matches
+    assert (
+        matches_tree(tree, alert)
+        is evaluate(compile_rule(json.dumps(to_array(tree))), alert, Budget()).matches
+    )
