@@ -1,5 +1,6 @@
 """The limits of a simulation, and the result of a simulation that exceeds them."""
 
+import time
 from contextlib import ExitStack
 
 from models.domain.enums import AccountRole
@@ -90,3 +91,15 @@ def test_a_refused_simulation_does_not_block_the_next(ask, simulate, world):
     assert ask("POST", SIMULATE, {"integration": world.integration.unique_id, "alert": {}}).status_code == 400
 
     assert simulate()["notified"]
+
+
+def test_costly_actions_of_rules_are_skipped_and_their_alert_is_simulated(simulate, world):
+    costly = [action(kind, "{{payload.list[*].x}}" * 200) for kind in (8, 9)]
+    add_rule(world, *costly)
+    started = time.thread_time()
+
+    found = simulate(alert={**DISK, "payload": {"list": [0] * 100_000}})
+
+    assert time.thread_time() - started < 2
+    assert (found["is_truncated"], [each["person"] for each in found["notified"]]) == (False, ["Alice"])
+    assert all(each["note"].startswith("Skipped: ") for each in found["alerts"][0]["rules"][0]["actions"])

@@ -17,8 +17,10 @@ from models.tables.services import Integration
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from tests.support.conditions.strategies import JSON, TREE_LIKE
+from tests.support.conditions.trees import group, search
 from tests.support.contract.described import described
 from tests.support.stores import TABLES
+from web.rules.dry_run import CONCURRENCY
 
 __all__ = ["described"]
 
@@ -359,6 +361,36 @@ def test_the_most_expensive_conditions_are_fast(ask, name):
 
     assert answer.status_code in (200, 400)
     assert timedelta(seconds=time.thread_time() - started) < timedelta(seconds=5)
+
+
+def test_a_rule_that_the_pipeline_would_skip_is_shown_as_skipped(dry_run):
+    """The index and the evaluation each search 80,000 items: together more than the budget."""
+    tree = group(search("equal", "$.list[*].x", "v"))
+    payload = {**DISK, "payload": {"list": [*[{}] * 80_000, {"x": "v"}]}}
+
+    result = dry_run(json.dumps(tree), payload=payload, actions=[{"action_type": 2, "value": "seen"}])
+
+    assert (result["matches"], result["actions"]) == (False, [])
+    assert result["note"].startswith("Skipped: ")
+
+
+def test_costly_actions_of_a_draft_are_skipped(dry_run):
+    costly = [{"action_type": kind, "value": "{{payload.list[*].x}}" * 200} for kind in (8, 9)] * 10
+    started = time.thread_time()
+
+    result = dry_run("", payload={**DISK, "payload": {"list": [0] * 100_000}}, actions=costly)
+
+    assert time.thread_time() - started < 2
+    assert all(action["note"].startswith("Skipped: ") for action in result["actions"])
+
+
+def test_an_account_tries_one_rule_at_a_time(ask, dry_run, world):
+    with CONCURRENCY.acquire(world.account):
+        refused = ask("POST", DRY_RUN_URL, {"rule_json": "", "payload": DISK})
+
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) > 0
+    assert dry_run("", payload=DISK)["matches"]
 
 
 @settings(
