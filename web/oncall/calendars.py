@@ -4,16 +4,17 @@ The address is a secret: it shows what the user of the address may see at the ti
 valid until the user requests a new calendar key.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import peewee
 from flask import Response, request
 
+from models.domain.facts import ScheduleFacts
 from models.domain.identity import derive_uuid
 from models.lifecycle import signed_links
-from models.load.schedules import load_schedule_facts
+from models.load.schedules import list_usernames, load_schedule_facts
 from models.store.base import store
 from models.store.ids import new_uuid
 from models.store.prepared import in_list
@@ -26,7 +27,8 @@ from web.http import access, serialization
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import Forbidden
 from web.http.fields import OptionalNumber, Schema, Text
-from web.oncall import ical
+from web.oncall import calendar_cache, ical
+from web.oncall.calendar_cache import BuiltCalendar
 from web.oncall.ical import Calendar, Entry
 from web.pages.base import HEADERS
 
@@ -98,20 +100,15 @@ def show(token: str) -> Response:
     found = _find_calendar(token)
     if found is None:
         return Response("Not Found.\n", 404, HEADERS, "text/plain")
-    etag = found.digest()
-    if request.if_none_match.contains_weak(etag):
+    if request.if_none_match.contains_weak(found.digest):
         response = Response(status=304)
     else:
-        # Rendering the text is expensive, and the answer to HEAD does not need its length.
-        if request.method == "HEAD":
-            response = Response(iter([b""]), mimetype=ical.MIMETYPE)
-        else:
-            response = Response(ical.render(found, now()), mimetype=ical.MIMETYPE)
+        response = Response(found.text, mimetype=ical.MIMETYPE)
         response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
     response.headers.update(HEADERS)
     response.headers["Cache-Control"] = f"private, max-age={CACHE_S}"
     # A weak ETag, because each rendering contains its time.
-    response.set_etag(etag, weak=True)
+    response.set_etag(found.digest, weak=True)
     return response
 
 
@@ -135,7 +132,7 @@ def _ensure_key(user: User) -> User:
     return user
 
 
-def _find_calendar(token: str) -> Calendar | None:
+def _find_calendar(token: str) -> BuiltCalendar | None:
     try:
         feed = signed_links.get_reader().read_feed(token)
     except signed_links.BadLink:
@@ -154,7 +151,7 @@ def _find_subscriber(feed: signed_links.CalendarFeed) -> User | None:
     return user if user is not None and feed.has_key_of(user) else None
 
 
-def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> Calendar | None:
+def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> BuiltCalendar | None:
     schedule = _select_schedules(user).where(Schedule.unique_id == feed.schedule).first()
     if schedule is None:
         return None
@@ -168,42 +165,59 @@ def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> Calendar
         calendar = Calendar(
             f"{own} on call: {schedule.name}", f"When {own} is on call in {by}.", schedule.time_zone
         )
-    return _fill(calendar, feed, user, [schedule])
+    return _get(calendar, feed, user, [schedule])
 
 
-def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> Calendar:
+def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> BuiltCalendar:
     """Build the calendar of a person. The person may see all own shifts, because they cause notifications."""
     overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
     in_layers = Schedule.layers.cast("TEXT").contains(user.username)
     schedules = _select_schedules(user).where(in_layers | Schedule.id.in_(overriding)).order_by(Schedule.id)
     name = f"{get_display_name(user)} on call"
     calendar = Calendar(name, f"When {get_display_name(user)} is on call.", user.time_zone)
-    return _fill(calendar, feed, user, list(schedules))
+    return _get(calendar, feed, user, list(schedules))
 
 
 def _select_schedules(user: User) -> "peewee.ModelSelect[Schedule]":
     return Schedule.select(Schedule, Team).join(Team).where(Team.account == user.account)
 
 
-def _fill(
+def _get(
     calendar: Calendar, feed: signed_links.CalendarFeed, user: User, schedules: list[Schedule]
+) -> BuiltCalendar:
+    """Return the calendar with the shifts of these schedules, built earlier or now."""
+    only = user.username if feed.own_only else None
+    facts = tuple(load_schedule_facts(schedules, get_overrides_since(now())))
+    names = _load_names(facts, user)
+    teams = tuple(schedule.team.name for schedule in schedules)
+    # Shifts count from the beginning of the day.
+    key = (calendar, facts, teams, tuple(sorted(names.items())), only, feed.months, now().date())
+    return calendar_cache.get(
+        key, user.account, now(), lambda: _fill(calendar, facts, schedules, names, feed.months, only)
+    )
+
+
+def _fill(
+    calendar: Calendar,
+    facts: Sequence[ScheduleFacts],
+    schedules: Sequence[Schedule],
+    names: Mapping[str, str],
+    months: int,
+    only: str | None,
 ) -> Calendar:
     """Return the calendar with the shifts of these schedules."""
-    only = user.username if feed.own_only else None
-    found = list_calendar_shifts(
-        load_schedule_facts(schedules, get_overrides_since(now())), now(), feed.months, only
-    )
+    found = list_calendar_shifts(facts, now(), months, only)
     rows = {schedule.id: schedule for schedule in schedules}
-    entries = tuple(_build_entries(found, rows, _load_names(found, user)))
+    entries = tuple(_build_entries(found, rows, names))
     if found.truncated_at is None:
         return replace(calendar, entries=entries)
     warning = f"The calendar is not complete: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
     return replace(calendar, description=f"{calendar.description} {warning}", entries=entries)
 
 
-def _load_names(found: CalendarShifts, user: User) -> dict[str, str]:
-    """Return the names of the people in these shifts by username, without removed users."""
-    usernames = {shift.username for _, shift in found.shifts}
+def _load_names(schedules: Iterable[ScheduleFacts], user: User) -> dict[str, str]:
+    """Return the names of the people in these schedules by username, without removed users."""
+    usernames = {name for schedule in schedules for name in list_usernames(schedule)}
     people = User.select().where(
         User.account == user.account, in_list(User.username, usernames), User.removed_at.is_null()
     )

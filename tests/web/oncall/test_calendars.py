@@ -19,7 +19,7 @@ from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
 from schedules.oncall.oncall import list_on_call
 from tests.support.schedules import stored
-from web.oncall import calendars, ical
+from web.oncall import calendar_cache, calendars, ical
 
 MINE = "/api/tocsin/calendar/"
 DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
@@ -49,6 +49,7 @@ def set_now(monkeypatch, now):
         monkeypatch.setattr(calendars, "now", lambda: moment)
 
     set_(now)
+    calendar_cache.clear()
     return set_
 
 
@@ -609,7 +610,7 @@ def test_an_unchanged_calendar_is_answered_with_304(ask, address, set_now, sched
     assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
     assert again.headers["Cache-Control"] == "private, max-age=300"
     calendar = ask("GET", path, who=None)
-    assert (calendar.headers["ETag"], calendar.data == first.data) == (first.headers["ETag"], False)
+    assert (calendar.headers["ETag"], calendar.data) == (first.headers["ETag"], first.data)
 
     add_override(schedule, world.charlie, now, now + HOUR)
     changed = ask("GET", path, who=None, headers=tag)
@@ -633,7 +634,7 @@ def test_head_has_the_headers_of_get(ask, address, schedule):
     got, head = (ask(method, path, who=None) for method in ("GET", "HEAD"))
 
     assert (head.status_code, head.data) == (200, b"")
-    assert int(got.headers.pop("Content-Length")) == len(got.data)
+    assert int(got.headers["Content-Length"]) == len(got.data)
     assert head.headers == got.headers
     assert "ETag" in head.headers
     again = ask("HEAD", path, who=None, headers={"If-None-Match": got.headers["ETag"]})
@@ -641,8 +642,9 @@ def test_head_has_the_headers_of_get(ask, address, schedule):
     assert ask("HEAD", "/calendars/x.ics", who=None).status_code == 404
 
 
-def test_head_does_not_render_the_calendar(ask, address, schedule, monkeypatch):
+def test_head_does_not_render_a_kept_calendar(ask, address, schedule, monkeypatch):
     path = address(schedule)
+    ask("GET", path, who=None)
     monkeypatch.setattr(ical, "render", None)
 
     assert ask("HEAD", path, who=None).status_code == 200
@@ -672,3 +674,85 @@ def test_a_longer_calendar_needs_no_more_queries(ask, address, world, statements
 
     assert count_queries() == few_queries
     assert max(few_queries) <= 9
+
+
+def count_calls(monkeypatch, module, name):
+    """Count the calls of a function in the list that is returned."""
+    calls = []
+    real = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *args: calls.append(name) or real(*args))
+    return calls
+
+
+def test_an_unchanged_calendar_is_built_once_a_day(ask, address, set_now, schedule, now, monkeypatch):
+    path = address(schedule)
+    shifts = count_calls(monkeypatch, calendars, "list_calendar_shifts")
+    texts = count_calls(monkeypatch, ical, "render")
+
+    for hours in (0, 1, 2):
+        set_now(now + hours * HOUR)
+        assert ask("GET", path, who=None).status_code == 200
+    assert (len(shifts), len(texts)) == (1, 1)
+
+    set_now(now + DAY)
+    ask("GET", path, who=None)
+    assert (len(shifts), len(texts)) == (2, 2)
+
+
+def change_layer(world, schedule):
+    schedule.layers = [weekly(world.charlie)]
+    schedule.save()
+
+
+def rename_person(world, schedule):
+    User.update(first_name="Alina").where(User.id == world.alice).execute()
+
+
+def rename_team(world, schedule):
+    Team.update(name="Money").where(Team.id == world.team).execute()
+
+
+def replace_person(world, schedule):
+    add_override(schedule, world.charlie, datetime(2026, 3, 4, tzinfo=UTC), datetime(2026, 3, 5, tzinfo=UTC))
+
+
+def remove_person(world, schedule):
+    User.update(removed_at=datetime(2026, 3, 4, tzinfo=UTC)).where(User.id == world.bob).execute()
+
+
+@pytest.mark.parametrize("change", [change_layer, rename_person, rename_team, replace_person, remove_person])
+def test_a_kept_calendar_changes_with_all_that_it_shows(ask, address, schedule, world, change):
+    path = address(schedule)
+    before = ask("GET", path, who=None)
+
+    change(world, schedule)
+
+    assert ask("GET", path, who=None).headers["ETag"] != before.headers["ETag"]
+
+
+def test_an_account_builds_one_calendar_at_a_time(ask, address, schedule, world):
+    path, other = address(schedule), address(schedule, query="?months=2")
+    ask("GET", path, who=None)
+    with calendar_cache.CONCURRENCY.acquire(world.account):
+        kept, refused = ask("GET", path, who=None), ask("GET", other, who=None)
+
+    assert (kept.status_code, refused.status_code) == (200, 429)
+    assert int(refused.headers["Retry-After"]) > 0
+    assert ask("GET", other, who=None).status_code == 200
+
+
+def test_the_calendar_that_was_unused_for_the_longest_time_is_dropped(monkeypatch, world, now):
+    monkeypatch.setattr(calendar_cache, "CACHE_SIZE", 2)
+    built = []
+
+    def get(key):
+        def build():
+            built.append(key)
+            return ical.Calendar(key, "", "UTC")
+
+        calendar_cache.get(key, world.account, now, build)
+
+    for key in ("a", "b", "a", "c", "a", "b"):
+        get(key)
+
+    assert built == ["a", "b", "c", "b"]
