@@ -1,8 +1,9 @@
 """The alerts of an incident: contract section 3.9."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import msgspec
 import peewee
 from marshmallow import fields
 
@@ -57,6 +58,33 @@ class AlertSchema(Schema):
 
 ALERT = AlertSchema()
 
+# Columns of an alert in an answer. The others can take half a megabyte for each alert.
+SHOWN = (
+    Event.id,
+    Event.unique_id,
+    Event.integration,
+    Event.incident,
+    Event.creation_date,
+    Event.message,
+    Event.summary,
+    Event.alert_type,
+    Event.entity_id,
+    Event.suppressed,
+)
+# Alerts whose stored texts a statement reads: those of the largest page.
+CHUNK_SIZE = 100
+
+
+class StoredAttachments(msgspec.Struct):
+    """The attachments in Event.alert. The payload in the same text is skipped."""
+
+    urls: list[dict[str, str]] = []
+    images: list[dict[str, str]] = []
+    notes: list[dict[str, str]] = []
+
+
+_decode = msgspec.json.Decoder(StoredAttachments).decode
+
 
 def index(incident: str) -> dict[str, object] | list[dict[str, object]]:
     """List the alerts of an incident, oldest first."""
@@ -76,12 +104,25 @@ def load_alerts(page: list[tuple[int]]) -> list[dict[str, object]]:
     rows = {event.id: event for event in _select_alerts().where(in_list(Event.id, numbers))}
     events = [rows[number] for number in numbers if number in rows]
     _hide_keys(events)
+    stored = _load_attachments(list(rows))
     for event in events:
-        parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
-        for kind, items in attachments.build_attachments(event.unique_id, *parts).items():
+        found = stored.get(event.id, StoredAttachments())
+        parts = attachments.build_attachments(event.unique_id, found.urls, found.images, found.notes)
+        for kind, items in parts.items():
             setattr(event, kind, items)
     dumped: list[dict[str, object]] = ALERT.dump(events, many=True)
     return dumped
+
+
+def _load_attachments(numbers: Sequence[int]) -> dict[int, StoredAttachments]:
+    """Load the attachments of these alerts by row number, a few at a time: their payloads can be large."""
+    found: dict[int, StoredAttachments] = {}
+    for start in range(0, len(numbers), CHUNK_SIZE):
+        chunk = in_list(Event.id, numbers[start : start + CHUNK_SIZE])
+        texts = Event.select(Event.id, Event.alert.cast("TEXT").alias("stored")).where(chunk)
+        for number, text in texts.tuples().iterator():
+            found[number] = _decode(text)
+    return found
 
 
 def _hide_keys(events: Collection[Event]) -> None:
@@ -94,9 +135,9 @@ def _hide_keys(events: Collection[Event]) -> None:
 
 
 def _select_alerts() -> "peewee.ModelSelect[Event]":
-    """Select alerts with all rows that their answers need."""
+    """Select alerts with all rows and columns that their answers need."""
     return (
-        Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)
+        Event.select(*SHOWN, Integration, Service, Team, Incident.id, Incident.incident_number)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
         .join(Service, peewee.JOIN.LEFT_OUTER)
         .join(Team, peewee.JOIN.LEFT_OUTER)

@@ -1,5 +1,7 @@
 """The alerts of an integration, and the names that its key returns."""
 
+import tracemalloc
+
 import pytest
 
 from models.store.ids import new_uuid
@@ -63,3 +65,34 @@ def test_a_viewer_of_an_incident_does_not_see_integration_keys(ask, alerts, worl
 
     assert keys("charlie") == {None}
     assert keys("bob") == {world.integration.integration_key}
+
+
+def test_payloads_are_not_loaded_into_an_answer(ask, alerts, world, now):
+    """Sixty payloads of 260 kB took 267 MB when they were read."""
+    payload = {"list": [{"a": number} for number in range(20_000)]}
+    for number in range(60):
+        accept(world, now, message="Large", entity_id=f"large{number}", payload=payload)
+    while process_lane.run(world.service.id).taken:
+        pass
+
+    tracemalloc.start()
+    try:
+        answer = ask("GET", alerts)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(answer.json) == 72
+    assert peak < 20_000_000
+
+
+def test_an_alert_has_its_attachments(ask, alerts, world, now):
+    urls = [{"link_url": "https://example.org/graph", "link_text": "Graph"}]
+    accept(world, now, message="With link", entity_id="link", urls=urls)
+    process_lane.run(world.service.id)
+
+    alert = ask("GET", alerts).json[0]
+
+    (url,) = alert["urls"]
+    assert (url["link_url"], url["link_text"]) == ("https://example.org/graph", "Graph")
+    assert (alert["images"], alert["notes"]) == ([], [])
