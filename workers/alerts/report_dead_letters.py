@@ -1,6 +1,6 @@
-"""Report dead letters and skipped rules of workers/alerts/process_lane.py and workers/alerts/process_router.py.
+"""Report the dead letters of workers/alerts/process_lane.py and workers/alerts/process_router.py.
 
-Make dead letters of pending alerts whose service, integration or router was deleted.
+Report skipped rules. Make dead letters of pending alerts whose service, integration or router was deleted.
 
 An incident on the alert's service reports a dead letter: invariant 9 (design, section 2). If there is no
 service left, the dead letter is listed (`tocsin dead-letters`), counted and logged.
