@@ -18,7 +18,7 @@ _UNFIT = re.compile(
 )
 _NEWLINE = re.compile("\r\n|\r|\u2028|\u2029|\x85|\x0b|\x0c")
 # Where a name would go on in another line or column.
-_LINE_END = re.compile(f"{_NEWLINE.pattern}|\n|\t")
+_BREAK = re.compile(f"{_NEWLINE.pattern}|\n|\t")
 _BLANKS = re.compile(r"\s+")
 
 
@@ -34,7 +34,7 @@ def clean_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
 
 def clean_name(text: str) -> str:
     """Return text of one line without unfit characters; a newline or tab becomes a blank."""
-    return _UNFIT.sub("", _LINE_END.sub(" ", text))
+    return _UNFIT.sub("", _BREAK.sub(" ", text))
 
 
 def remove_unfit(text: str) -> str:

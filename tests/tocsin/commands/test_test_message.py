@@ -51,7 +51,7 @@ def test_a_failure_has_an_exit_code_and_a_reason(send):
 
     assert refused.returncode == unset.returncode == 1
     assert "The relay does not accept the recipient: 550 5.1.1 unknown." in refused.stdout
-    assert "Not sent, because a setting is missing: set TOCSIN_SMTP_HOST" in unset.stdout
+    assert "Not sent, because a setting is missing or not valid: set TOCSIN_SMTP_HOST" in unset.stdout
     assert Message.select().count() == 2
 
 

@@ -131,7 +131,7 @@ def test_addresses_of_members_are_unique(ask, world, now):
         ("i@example.org", "I@example.org"),
     ],
 )
-def test_letters_of_every_script_are_compared_without_case(ask, world, first, second):
+def test_addresses_in_every_script_are_compared_without_case(ask, world, first, second):
     """The stores fold only some letters: SQLite those of ASCII, PostgreSQL those of its locale."""
     charlie = f"/api/account/users/{world.charlie.username}/"
     bob = f"/api/account/users/{world.bob.username}/"

@@ -10,6 +10,7 @@ from werkzeug.test import EnvironBuilder
 
 from models.tables.events import Receipt
 from models.tables.services import Integration
+from web.http import response_headers
 from web.ingest import events, fast_path, group_commit, large_bodies
 from web.ingest.known_keys import KnownKeys
 
@@ -139,7 +140,11 @@ def test_the_thread_that_commits_sends_the_response(send_later, world):
 
     ((status, headers, body),) = found
     assert (status, json.loads(body)) == (200, {"message": "success", "trace_id": Receipt.get().trace_id})
-    assert dict(headers) == {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    assert dict(headers) == {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        **response_headers.HEADERS,
+    }
     assert rest == ()
 
 

@@ -179,7 +179,7 @@ def test_an_incident_about_a_dead_letter_has_the_values_of_its_service(world, no
     assert Timer.select().where(Timer.kind == "sla_breach").count() == 1
 
 
-@pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
+@pytest.mark.parametrize("broken", ["open_for_dead_letter", "build_segment_event"])
 def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, monkeypatch, broken):
     real = {
         "open_for_dead_letter": dead_letter_incident.open_for_dead_letter,

@@ -258,16 +258,20 @@ COSTLY = {
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("logic", COSTLY.values(), ids=COSTLY)
-def test_a_condition_that_takes_too_much_work_is_stopped(logic):
-    rule_json = json.dumps(logic).replace(json.dumps(VAR), VAR)
+@pytest.mark.parametrize("kind", COSTLY)
+def test_a_condition_that_takes_too_much_work_is_stopped(kind):
+    rule_json = json.dumps(COSTLY[kind]).replace(json.dumps(VAR), VAR)
     payload = {"list": list(range(1, 2_000))}
 
     verdict = evaluate(compile_rule(rule_json), subject(payload=payload, summary="ab " * 5_000), Budget())
 
     assert not verdict.matches
-    assert verdict.note.code == "condition_failed"
-    assert "too much" in verdict.note.parameters["error"]
+    # The engine limits operations; the budget of the alert limits the search by patterns.
+    if kind == "patterns":
+        assert (verdict.note.code, verdict.is_skipped) == ("patterns_exceeded", True)
+    else:
+        assert (verdict.note.code, verdict.is_skipped) == ("condition_failed", False)
+        assert "too much" in verdict.note.parameters["error"]
 
 
 def test_constants_that_take_too_much_work_are_stopped_at_compilation_or_evaluation():
