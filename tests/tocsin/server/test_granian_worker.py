@@ -220,13 +220,19 @@ def test_a_body_in_tiny_parts_is_refused(run_server):
 
 
 def test_large_bodies_share_a_limited_memory_and_the_oldest_makes_room(run_server, monkeypatch):
+    received, reserve = [], bodies.Bodies.reserve
+    monkeypatch.setattr(
+        bodies.Bodies, "reserve", lambda self, count: (received.append(count), reserve(self, count))[1]
+    )
     server = run_server()
     monkeypatch.setattr(bodies, "MAX_LARGE_BYTES", 300_000)
     with server.connect() as first:
         first.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 250000\r\n\r\n" + b"x" * 249_999)
+        # Otherwise the second body could come first, and the first one would get the 503.
+        wait_until(lambda: sum(received) == 249_999)
         second = b"y" * 100_000
-        answer = wait_until(lambda: (found := server.ask("POST", "/", second)).status == 503 and found)
-        assert answer.headers["Retry-After"] == "1"
+        answer = server.ask("POST", "/", second)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
         monkeypatch.setattr(bodies, "MIN_TIME_S", 0.0)
         server.ask("POST", "/", second)
