@@ -206,7 +206,8 @@ def test_the_first_command_creates_files_for_their_owner_only(home, words):
     """The database contains the key that signs links."""
     assert tocsin(home, *words, umask=0o022).returncode == 0
 
-    created = [home, *home.rglob("*")]
+    # On PostgreSQL, a command may need no folder.
+    created = [path for path in (home, *home.rglob("*")) if path.exists()]
     assert [path for path in created if path.stat().st_mode & 0o077] == []
 
 
