@@ -7,6 +7,7 @@ import structlog
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.reports.delivery_problems import describe_problem
+from runtime import garbage
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
 from workers import middleware
@@ -40,6 +41,7 @@ def configure(settings: Settings, redis_url: str) -> None:
     process_lane.configure(settings.pipeline_queues)
     deliver.configure(settings)
     broker.connect(redis_url)
+    garbage.freeze_loaded()
 
 
 broker.add_middleware(middleware.ProcessBoot(configure))

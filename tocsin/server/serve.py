@@ -6,6 +6,7 @@ from wsgiref.types import WSGIApplication
 import structlog
 
 from models.store import postgresql
+from runtime import garbage
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
 from tocsin.server import connections, granian_worker
@@ -37,6 +38,7 @@ def serve(app: WSGIApplication, settings: Settings) -> None:
             app, listening, backlog=BACKLOG, shares=shares, connections=limit, on_check=close_idle
         ),
     ):
+        garbage.freeze_loaded()
         log.info("serving", host=settings.host, port=settings.port, threads=settings.web_threads)
         signals.wait_for_stop()
         exit_after(STOP_TIMEOUT_S)
