@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from models.domain.effects import ChangeSet, Decision, EventState
@@ -63,21 +64,23 @@ def _run_segment(
 ) -> list[AlertInProgress]:
     """Run one alert through a segment. Return it or, if it was routed, the alerts that continue instead."""
     stages = segment.get_stages_from(progress.next_stage)
-    progress = replace(_drop_deleted(progress, state), next_stage=None)
+    progress = _drop_deleted(progress, state)
+    alert, next_stage = progress.alert, None
+    decisions: list[tuple[Stage, Decision]] = []
     for stage in stages:
-        if (
-            segment.next_segment
-            and stage.reads_past_incidents
-            and stage.reads_past_incidents(progress.alert, state)
-        ):
-            return [replace(progress, next_stage=stage.name)]
-        decision = stage.decide(progress.alert, state, progress.alert.effective_at)
-        progress = _add_decision(progress, stage, decision, state, outcome)
-        if decision.routed:
-            return [replace(progress, alert=alert, service=service) for alert, service in decision.routed]
-        if progress.ended:
+        if segment.next_segment and stage.reads_past_incidents and stage.reads_past_incidents(alert, state):
+            next_stage = stage.name
             break
-    return [progress]
+        decision = stage.decide(alert, state, alert.effective_at)
+        state.apply_effects(decision.effects)
+        outcome.effects.extend(decision.effects)
+        decisions.append((stage, decision))
+        alert = decision.alert or alert
+        if decision.routed or not decision.continues:
+            break
+    progress = _add_decisions(progress, alert, decisions, next_stage)
+    routed = decisions[-1][1].routed if decisions else ()
+    return [replace(progress, alert=alert, service=service) for alert, service in routed] or [progress]
 
 
 def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> AlertInProgress:
@@ -116,23 +119,23 @@ def _keep_all_existing(rows: Iterable[int], references: Mapping[str, Reference])
     return tuple(row for row in rows if _keep_existing(row, references))
 
 
-def _add_decision(
+def _add_decisions(
     progress: AlertInProgress,
-    stage: Stage,
-    decision: Decision,
-    state: LaneState | RouterLane,
-    outcome: ChangeSet,
+    alert: Alert,
+    decisions: Sequence[tuple[Stage, Decision]],
+    next_stage: str | None,
 ) -> AlertInProgress:
-    state.apply_effects(decision.effects)
-    outcome.effects.extend(decision.effects)
-    return replace(
-        progress,
-        alert=decision.alert or progress.alert,
-        reasons=(*progress.reasons, (stage.name, decision.reason)),
-        rules=(*progress.rules, *decision.rules),
-        incident=decision.incident or progress.incident,
-        opened=progress.opened or decision.opened,
-        ended=not decision.continues,
+    """Return the alert after these stages. `alert` is the alert as the last stage left it."""
+    incidents = [decision.incident for _, decision in decisions if decision.incident]
+    return AlertInProgress(
+        alert=alert,
+        reasons=(*progress.reasons, *((stage.name, decision.reason) for stage, decision in decisions)),
+        rules=(*progress.rules, *chain.from_iterable(decision.rules for _, decision in decisions)),
+        next_stage=next_stage,
+        incident=incidents[-1] if incidents else progress.incident,
+        opened=progress.opened or any(decision.opened for _, decision in decisions),
+        ended=bool(decisions) and not decisions[-1][1].continues,
+        service=progress.service,
     )
 
 
