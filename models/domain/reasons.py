@@ -4,7 +4,7 @@ Programs compare codes. The texts are in one table for each language: models/dom
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from string import Formatter
 from typing import Union
@@ -39,7 +39,7 @@ class Reason:
 
     def add(self, *more: "Reason | None") -> "Reason":
         """Return this reason with these reasons after it; None is left out."""
-        return replace(self, more=(*self.more, *(one for one in more if one is not None)))
+        return Reason(self.code, self.parameters, (*self.more, *(one for one in more if one is not None)))
 
 
 def make_reason(code: str, /, **parameters: Parameter) -> Reason:

@@ -5,7 +5,7 @@ the database. Here the statement depends only on the table and its columns. SQLi
 inside one call, PostgreSQL gets one array per column.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -53,17 +53,17 @@ def update(table: Model, records: Sequence[Record]) -> None:
         _run(table, _build_update(table, names, store().name), names, records)
 
 
-def _run(table: Model, statement: str, names: Sequence[str], records: Iterable[Record]) -> None:
+def _run(table: Model, statement: str, names: Sequence[str], records: Sequence[Record]) -> None:
     fields = [table._meta.fields[name] for name in names]
     defaults = table._meta.defaults
-    rows = [
-        tuple(
-            field.db_value(record[field.name] if field.name in record else _get_default(defaults[field]))
-            for field in fields
-        )
-        for record in records
+    # Encode by column: in storms, most time of a write is spent here.
+    columns = [
+        map(field.db_value, [record[field.name] for record in records])
+        if field.name in records[0]
+        else [field.db_value(_get_default(defaults[field])) for _ in records]
+        for field in fields
     ]
-    store().execute_many(statement, rows)
+    store().execute_many(statement, list(zip(*columns, strict=True)))
 
 
 def _get_default(value: object) -> object:

@@ -204,29 +204,34 @@ def _build_by_rules(
     """Build a notification for each rule, or one to the user's own e-mail address with `fallback_reason`."""
     incident = context.incident.unique_id
     prefix = f"{build_key_prefix(incident, kind, reason_key)}{receiver.username}"
-    own_address = NotificationState(
-        key=f"{prefix}:account:-",
-        incident=incident,
-        user=receiver.row,
-        contact=None,
-        channel=USER_EMAIL_CHANNEL,
-        rule=None,
-        kind=kind,
-        reason=why.add(fallback_reason),
-        not_before=context.now,
-        group_key=f"{kind}:{group_key}:0",
-    )
     by_rules = [
-        replace(
-            own_address,
+        NotificationState(
             key=f"{prefix}:{rule.contact}:{rule.row}",
+            incident=incident,
+            user=receiver.row,
             contact=rule.contact,
             channel=rule.channel,
             rule=rule.row,
+            kind=kind,
             reason=why,
             not_before=context.now + rule.start_delay_minutes * MINUTE,
             group_key=f"{kind}:{group_key}:{rule.start_delay_minutes}",
         )
         for rule in rules
     ]
-    return [CreateNotification(notification) for notification in by_rules or [own_address]]
+    if not by_rules:
+        by_rules.append(
+            NotificationState(
+                key=f"{prefix}:account:-",
+                incident=incident,
+                user=receiver.row,
+                contact=None,
+                channel=USER_EMAIL_CHANNEL,
+                rule=None,
+                kind=kind,
+                reason=why.add(fallback_reason),
+                not_before=context.now,
+                group_key=f"{kind}:{group_key}:0",
+            )
+        )
+    return [CreateNotification(notification) for notification in by_rules]
