@@ -17,7 +17,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from web.account import contact_test, custom_roles, invitations, members, notification_preferences, profile
+from web.account import (
+    contact_test,
+    custom_roles,
+    invitations,
+    members,
+    notification_preferences,
+    profile,
+    tokens,
+)
 from web.http import openapi
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
@@ -228,6 +236,9 @@ ROUTES: tuple[Route, ...] = (
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),
     route("Members", "POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED),
+    route("Tokens", "GET", "/api/tocsin/tokens/", tokens.index, permission=MEMBER, response=tokens.PAGE),
+    route("Tokens", "POST", "/api/tocsin/tokens/", tokens.create, permission=MEMBER, status=201, body=tokens.NEW_TOKEN, response=tokens.NEW_TOKEN),
+    *crud("Tokens", "/api/tocsin/users/<username>/tokens/", tokens.TOKENS, exclude=("create",)),
     route("Alert rules", "POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT, concurrency_limit=dry_run.CONCURRENCY),
     route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),

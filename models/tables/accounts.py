@@ -1,5 +1,7 @@
 """Accounts, users, tokens, and rows of the installation itself."""
 
+from uuid import UUID
+
 import peewee
 
 from models.store.base import JsonField, ObjectTable, Table, UtcField
@@ -80,6 +82,11 @@ class Token(Table):
     expires_at = UtcField(null=True)
     revoked_at = UtcField(null=True)
     last_used_at = UtcField(null=True)
+
+    @property
+    def unique_id(self) -> str:
+        """Return the id that the interface shows: half of the digest, from which nobody finds the token."""
+        return str(UUID(hex=self.digest[:32], version=4))
 
 
 class Secret(Table):

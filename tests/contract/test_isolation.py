@@ -105,6 +105,7 @@ WITHOUT_NAMES = (
     "/api/account/teams/",
     "/api/account/customroles/",
     "/api/incidents/filter/",
+    "/api/tocsin/tokens/",
     "/api/v2/account/events/router/",
 )
 NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in WITHOUT_NAMES]

@@ -21,6 +21,7 @@ FORWARDING_RULE = keys("unique_id creation_date time_zone from_date to_date to_u
 PROFILE = keys(
     "username email first_name last_name role contacts notification_rules forwarding_rules permissions teams"
 )
+TOKEN = keys("unique_id name user created_at expires_at last_used_at")
 CONTACT = keys("unique_id name creation_date contact_type value")
 RULE = keys("unique_id creation_date start_delay type contact urgency")
 SCHEDULE = keys(
@@ -456,6 +457,13 @@ OPERATIONS = (
     Row("GET", f"{OWN_PATH}/timeline/", 200, PAGE, noun="Timeline"),
     Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
     Row("DELETE", "/api/tocsin/calendar/", 204, None),
+    Row("GET", "/api/tocsin/tokens/", 200, PAGE),
+    Row("POST", "/api/tocsin/tokens/", 201, TOKEN | {"token"}, "token", noun="NewToken"),
+    *(
+        row
+        for row in crud_rows("/api/tocsin/users/<username>/tokens/", "token_id", "token", TOKEN, "Token")
+        if row.method != "POST"
+    ),
     Row("POST", "/api/tocsin/simulate/", 200, SIMULATION, "simulation", noun="Simulation"),
     Row("DELETE", "/api/tocsin/users/<username>/calendar/", 204, None),
     Row("GET", f"{SCHEDULE_OVERVIEW}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),

@@ -128,6 +128,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
             "to_user": world.alice.username,
         },
         "contact": {"name": "Home", "contact_type": 1, "value": "bob@home.example.org"},
+        "token": {"name": "laptop", "expires_at": "2099-12-31T00:00:00Z"},
         "rule": {"contact": ids.get("contact_id"), "start_delay": 5, "urgency": 1},
         "incident": {"title": "Disk full", "service": ids.get("service_id")},
         "note": {"note": "Looking into it"},
@@ -217,6 +218,7 @@ def create_samples(ask: Any, world: World) -> Samples:
     ask("PATCH", f"/api/account/customroles/{created['unique_id']}/", {"name": "Keeper"})
     make("forwarding_rule_id", f"{user}forwarding_rules/", "forwarding_rule")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
+    make("token_id", "/api/tocsin/tokens/", "token", who="bob")
     make("incident_id", "/api/incidents/", "incident")
     make("assignment_id", "/api/tocsin/incidents/1/roles/", "held_role")
     make("incident_task_id", "/api/tocsin/incidents/1/tasks/", "incident_task")

@@ -1,0 +1,119 @@
+"""API tokens of a person (under /api/tocsin/): created by the person, listed and revoked also by admins."""
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import NotRequired, TypedDict, cast
+
+import peewee
+from marshmallow import fields
+
+from models.lifecycle import provisioning
+from models.store.base import store
+from models.store.ids import digest
+from models.tables.accounts import Token, User
+from web.account.notification_preferences import UserResource
+from web.http import paging, serialization
+from web.http.auth import now, viewer
+from web.http.errors import NotFound, reject
+from web.http.fields import Moment, OptionalMoment, Schema, Text, Username
+from web.http.permissions import OWN, ReadWrite
+from web.http.resource import lock_row
+
+# Valid tokens of a person. More are hardly a purpose, and the lists are read as a whole.
+MAX_TOKENS = 100
+
+
+class TokenValues(TypedDict):
+    """What the schema reads from a request that creates a token."""
+
+    name: str
+    expires_at: NotRequired[datetime | None]
+
+
+class TokenSchema(Schema):
+    """A token without its text. `expires_at` null: it does not expire."""
+
+    unique_id = Text(dump_only=True)
+    name = Text(required=True)
+    user = Username(dump_only=True)
+    created_at = Moment(dump_only=True)
+    expires_at = OptionalMoment()
+    last_used_at = Moment(dump_only=True, allow_none=True)
+
+
+class NewTokenSchema(TokenSchema):
+    """A new token. Only the answer to the create shows its text."""
+
+    token = Text(dump_only=True)
+
+
+class TokenPageSchema(paging.PageSchema):
+    results = fields.List(fields.Nested(TokenSchema), dump_only=True)
+
+
+class Tokens(UserResource[Token]):
+    """The valid tokens of a person. A token that has expired cannot be made valid again."""
+
+    model = Token
+    noun = "token"
+    schema = TokenSchema()
+    parent_field = Token.user
+    id_arg = "token_id"
+    permissions = ReadWrite(OWN, OWN)
+    order = ("id",)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open a transaction that is no change of configuration: lanes do not read tokens."""
+        return store().write_transaction()
+
+    def select_rows(self, parent: User) -> "peewee.ModelSelect[Token]":
+        return _select_valid().where(Token.user == parent)
+
+    def find_by_id(self, parent: User, unique_id: str) -> Token:
+        """Return the token with this id, or raise NotFound. A person has few tokens."""
+        for token in self.select_rows(parent):
+            if token.unique_id == unique_id.lower():
+                return token
+        raise NotFound
+
+    def check_values(self, values: dict[str, object], parent: User, row: Token | None) -> dict[str, object]:
+        expires_at = cast(TokenValues, values).get("expires_at")
+        if expires_at is not None and expires_at <= now():
+            reject("expires_at", "Must be in the future. To end a token now, delete it.")
+        return values
+
+    def remove(self, row: Token) -> None:
+        Token.update(revoked_at=now()).where(Token.id == row.id).execute()
+
+
+def _select_valid() -> "peewee.ModelSelect[Token]":
+    return Token.select().where(
+        Token.revoked_at.is_null(), Token.expires_at.is_null() | (Token.expires_at > now())
+    )
+
+
+TOKENS = Tokens()
+NEW_TOKEN = NewTokenSchema()
+PAGE = TokenPageSchema()
+
+
+def create() -> dict[str, object]:
+    """Create a token for yourself. The answer shows it, once."""
+    user = viewer().user
+    values = cast(TokenValues, TOKENS.check_values(serialization.read_body(), user, None))
+    with TOKENS.transaction():
+        lock_row(user)
+        if TOKENS.select_rows(user).count() >= MAX_TOKENS:
+            reject("token", f"You have {MAX_TOKENS} tokens. Revoke one of them first.")
+        text = provisioning.issue_token(user, values["name"], now(), values.get("expires_at"))
+        row = Token.get(Token.digest == digest(text))
+    row.user = user
+    return {**{name: getattr(row, name) for name in TOKENS.schema.fields}, "token": text}
+
+
+def index() -> dict[str, object]:
+    """List the valid tokens, newest first: those of all members for admins, else your own."""
+    own = User.id == viewer().user.id
+    shown = (User.account == viewer().account) & User.removed_at.is_null()
+    tokens = _select_valid().select(Token, User).join(User).where(shown if viewer().is_admin else own)
+    return paging.build_page(tokens.order_by(Token.id.desc()), paging.read_page(), list, count=tokens.count())
