@@ -4,6 +4,8 @@ GET changes nothing, since mail scanners follow links. POST joins the account on
 token. The page works without JavaScript and loads nothing.
 """
 
+from datetime import timedelta
+
 from flask import Response
 
 from models.lifecycle import provisioning, signed_links
@@ -13,6 +15,9 @@ from models.tables.teams import Team, TeamMember
 from web.http import openapi, serialization
 from web.http.auth import now
 from web.pages.base import render_page
+
+# A person who never uses the token should not have it for ever. Others create one of their own before its end.
+TOKEN_LIFETIME = timedelta(days=90)
 
 # Problem of a link -> HTTP status of the page.
 ERROR_STATUSES = {"unknown": 404, "expired": 410, "used": 410}
@@ -35,10 +40,13 @@ def join(token: str) -> Response:
         )
         if not joined.execute():
             return _render_error("used")
-        new_token = provisioning.issue_token(found, "joined", now())
+        expires_at = now() + TOKEN_LIFETIME
+        new_token = provisioning.issue_token(found, "joined", now(), expires_at)
     addresses = {
         "profile": serialization.build_url("/api/user/profile/"),
         "docs": serialization.build_url(f"{openapi.DOCS}/"),
+        "tokens": serialization.build_url("/api/tocsin/tokens/"),
+        "until": f"{expires_at:%-d %B %Y}",
     }
     return _render("joined", 200, found, token=new_token, **addresses)
 

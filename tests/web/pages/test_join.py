@@ -94,6 +94,15 @@ def test_joining_gives_the_person_a_token(ask, invite):
     assert "https://tocsin.example.org/api/user/profile/" in page.text
 
 
+def test_the_token_of_an_invited_person_expires_and_the_page_says_when(ask, invite):
+    page = ask("POST", invite(), who=None)
+
+    token = Token.get(Token.user == find_dora())
+    assert token.expires_at - token.created_at == timedelta(days=90)
+    assert f"until {token.expires_at:%-d %B %Y}" in page.text
+    assert "https://tocsin.example.org/api/tocsin/tokens/" in page.text
+
+
 def test_a_link_works_only_once(ask, invite):
     path = invite()
     ask("POST", path, who=None)
