@@ -7,7 +7,7 @@ Calendar feeds do not expire because programs subscribe to them. The token conta
 - calendar feed: what the calendar shows, the user and a digest of the user's calendar key
 
 A token of one kind is not valid for another kind. The signing key is a row of the database, so that all
-processes and hosts share it. Deletion of the row invalidates all links.
+processes and hosts share it. `tocsin rotate-link-key` replaces it, which invalidates all links.
 """
 
 import secrets
@@ -150,6 +150,15 @@ def get_reader() -> Signer:
 def get_signer() -> Signer:
     """Return the signer of this installation; the first call creates its key. Needs a connection."""
     return Signer(_load_key() or _create_key())
+
+
+def rotate_key() -> None:
+    """Replace the key, inside the caller's transaction: all links of before become invalid.
+
+    All processes read the key for each link, so they use the new one at once.
+    """
+    new = Secret.insert(name=_SECRET, value=secrets.token_urlsafe(32))
+    new.on_conflict(conflict_target=[Secret.name], preserve=[Secret.value]).execute()
 
 
 def _load_key() -> str | None:

@@ -32,7 +32,7 @@ def account() -> None:
 @as_json_option
 def add_account(name: str, email: str, as_json: bool) -> None:
     """Add an account with its owner and a token for the owner. The token is shown only once."""
-    with _write_transaction():
+    with write_transaction():
         now = store().now()
         account_row, owner = provisioning.create_account(name, _check_address(email), now)
         token = provisioning.issue_token(owner, "command line", now)
@@ -47,7 +47,7 @@ def add_account(name: str, email: str, as_json: bool) -> None:
 @as_json_option
 def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
     """Make a user the owner of the account. The previous owner becomes an admin. Teams keep their owners."""
-    with _write_transaction():
+    with write_transaction():
         new_owner = _find_user(email, account_id)
         if new_owner.role == AccountRole.OWNER:
             raise click.ClickException(to_printable(f"{email} already owns {new_owner.account.name}"))
@@ -80,7 +80,7 @@ def user() -> None:
 @as_json_option
 def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> None:
     """Add a user to an account."""
-    with _write_transaction():
+    with write_transaction():
         found = _find_account(account_id)
         if provisioning.find_member(found, email) is not None:
             raise click.ClickException(to_printable(f"{email} is already a user of {found.name}"))
@@ -106,7 +106,7 @@ def token() -> None:
 @as_json_option
 def create_token(email: str, account_id: str | None, name: str, days: int | None, as_json: bool) -> None:
     """Create a token that acts as a user. It is shown only once."""
-    with _write_transaction():
+    with write_transaction():
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
         token_text = provisioning.issue_token(_find_user(email, account_id), name, now, expires_at)
@@ -117,7 +117,7 @@ def create_token(email: str, account_id: str | None, name: str, days: int | None
 @as_json_option
 def list_tokens(as_json: bool) -> None:
     """List the valid tokens."""
-    with _write_transaction():
+    with write_transaction():
         query = Token.select(Token, User).join(User).where(Token.revoked_at.is_null()).order_by(Token.id)
         rows = [
             {
@@ -143,7 +143,7 @@ def list_tokens(as_json: bool) -> None:
 @click.argument("number", type=int)
 def revoke_token(number: int) -> None:
     """Revoke a token by its ID in the list."""
-    with _write_transaction():
+    with write_transaction():
         query = Token.update(revoked_at=store().now()).where(Token.id == number, Token.revoked_at.is_null())
         if not query.execute():
             raise click.ClickException(f"there is no valid token {number}")
@@ -151,7 +151,7 @@ def revoke_token(number: int) -> None:
 
 
 @contextmanager
-def _write_transaction() -> Iterator[None]:
+def write_transaction() -> Iterator[None]:
     """Open the database in a write transaction."""
     settings = load()
     open_store(settings.database_url, settings.home)

@@ -16,7 +16,7 @@ from web.http import openapi, serialization
 from web.http.auth import now
 from web.pages.base import render_page
 
-# A person who never uses the token should not have it for ever. Others create one of their own before its end.
+# A person who never uses the token should not have it for ever. Others create one of their own.
 TOKEN_LIFETIME = timedelta(days=90)
 
 # Problem of a link -> HTTP status of the page.

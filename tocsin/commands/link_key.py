@@ -1,0 +1,18 @@
+"""`tocsin rotate-link-key`: replace the key that signs links, for example after somebody read a backup."""
+
+import click
+
+from models.lifecycle import signed_links
+from tocsin.commands.accounts import write_transaction
+
+
+@click.command("rotate-link-key")
+def rotate_link_key() -> None:
+    """Replace the key that signs links. All links of before end at once; no process needs a restart."""
+    with write_transaction():
+        signed_links.rotate_key()
+    click.echo(
+        "The key that signs links is new. All links of before are invalid: links to incidents, invitations,"
+        " and addresses of calendar feeds. Send pending invitations again. People must subscribe to their"
+        " calendars again."
+    )
