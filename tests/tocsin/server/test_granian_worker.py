@@ -1,7 +1,6 @@
 """Requests reach the application complete. Bodies that are not complete occupy no threads and end in time."""
 
 import contextlib
-import http.client
 import json
 import socket
 import threading
@@ -11,9 +10,12 @@ import pytest
 
 from pipeline.sources import SOURCES
 from tests.support.polling import wait_until
+from tests.support.web.server import Server, read_answer, run_server
 from tocsin.server import bodies, connections, granian_worker
 from tocsin.server.listening import BACKLOG
 from tocsin.server.shares import Shares
+
+__all__ = ["run_server"]
 
 FITS = "2.8.7"
 UNFINISHED = b"POST /api/events/x/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
@@ -29,78 +31,6 @@ def test_the_installed_granian_is_the_one_that_the_worker_fits():
             " docs/decisions/0031-bodies-are-received-without-a-thread.md tells how to change the version.",
             pytrace=False,
         )
-
-
-class Server:
-    """A server with an application that answers with the body; `seen` has the environments."""
-
-    def __init__(self) -> None:
-        self.seen: list[dict] = []
-        self.may_end = threading.Event()
-        self.port = 0
-        self.app = None
-
-    def __call__(self, environ, start):
-        if self.app is not None:
-            return self.app(environ, start)
-        self.seen.append(environ)
-        if environ["PATH_INFO"] == "/fail":
-            raise RuntimeError
-        if environ["PATH_INFO"].endswith("/hang"):
-            self.may_end.wait(20)
-        body = environ["wsgi.input"].read()
-        start("201 Created", [("Content-Type", "text/plain"), ("X-Length", str(len(body)))])
-        return [body]
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
-
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str):
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        with contextlib.closing(client):
-            client.request(method, path, body, headers)
-            answer = client.getresponse()
-            answer.text = answer.read()
-            return answer
-
-    def send(self, data: bytes, *, break_off: bool = False) -> tuple[int, bytes]:
-        """Send bytes; return the status and all that the server sends until it closes."""
-        with self.connect() as sock:
-            sock.sendall(data)
-            if break_off:
-                sock.shutdown(socket.SHUT_WR)
-            return read_answer(sock)
-
-
-def read_answer(sock: socket.socket) -> tuple[int, bytes]:
-    text = b""
-    with contextlib.suppress(ConnectionResetError):
-        while data := sock.recv(65536):
-            text += data
-    return (int(text.split(b" ")[1]) if text else 0), text
-
-
-@pytest.fixture
-def run_server(monkeypatch):
-    """run_server(threads): a running server."""
-    with contextlib.ExitStack() as stack:
-
-        def start(threads: int = 4, **more) -> Server:
-            monkeypatch.setattr(granian_worker, "CHECK_EVERY_S", 0.05)
-            server = Server()
-            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
-            listening.setblocking(False)
-            server.port = listening.getsockname()[1]
-            stack.enter_context(
-                granian_worker.run(
-                    server, listening, backlog=BACKLOG, shares=Shares(threads, 40),
-                    **{"connections": 4096, **more},
-                )
-            )  # fmt: skip
-            stack.callback(server.may_end.set)
-            return server
-
-        yield start
 
 
 def test_the_application_gets_the_whole_request(run_server):
