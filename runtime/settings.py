@@ -1,5 +1,6 @@
 """The table of all settings: environment variables TOCSIN_*, read once into one frozen object."""
 
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -104,6 +105,24 @@ def _parse_file(text: str) -> str:
     return text
 
 
+def _parse_networks(text: str) -> tuple[str, ...]:
+    found = []
+    for name in (name.strip() for name in text.split(",")):
+        try:
+            network = ipaddress.ip_network(name)
+        except ValueError as error:
+            # The library quotes the address and says what is wrong with it.
+            raise ValueError(f"use networks like 10.0.0.0/8, separated by commas: {error}") from None
+        if not network.prefixlen:
+            raise ValueError(f"{network} has all addresses: every client could choose its own address")
+        found.append(str(network))
+    return tuple(found)
+
+
+def _parse_optional_networks(text: str) -> tuple[str, ...]:
+    return _parse_networks(text) if text.strip() else ()
+
+
 # The stages after which a new queue can begin; a test compares them with the list of the pipeline.
 SPLIT_AFTER = ("normalize", "route", "rules")
 
@@ -141,6 +160,7 @@ SETTINGS = (
     Setting("host", "127.0.0.1", str, "address that web listens on"),
     Setting("port", "8080", _parse_port, "port that web listens on"),
     Setting("public_url", "", _build_url_parser("http", "https"), "URL under which users open web; default: http://HOST:PORT"),
+    Setting("trusted_proxies", "", _parse_optional_networks, "networks of reverse proxies, for example 10.0.0.0/8, separated by commas: their X-Forwarded-For is believed"),
     Setting("database_url", "", _build_url_parser("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
     Setting("redis_url", "", _parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
     Setting("owner_email", "owner@localhost", str, "e-mail address of the first account's owner"),
@@ -171,6 +191,7 @@ class Settings:
     host: str
     port: int
     public_url: str
+    trusted_proxies: tuple[str, ...]
     database_url: str
     redis_url: str
     owner_email: str

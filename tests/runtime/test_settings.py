@@ -43,6 +43,12 @@ def test_an_unknown_setting_is_an_error():
         ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "9"),
         ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "often"),
         ("TOCSIN_METRICS_PORT", "off"),
+        ("TOCSIN_TRUSTED_PROXIES", "nginx"),
+        ("TOCSIN_TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("TOCSIN_TRUSTED_PROXIES", "10.0.0.0/8,"),
+        ("TOCSIN_TRUSTED_PROXIES", "*"),
+        ("TOCSIN_TRUSTED_PROXIES", "0.0.0.0/0"),
+        ("TOCSIN_TRUSTED_PROXIES", "::/0"),
         pytest.param("TOCSIN_METRICS_PORT", "8080", id="the port of web"),
     ],
 )
@@ -102,3 +108,9 @@ def test_a_login_to_the_mail_relay_needs_tls_or_an_explicit_setting():
 
 def test_a_login_without_a_mail_relay_is_sent_to_nobody():
     assert load({**LOGIN, "TOCSIN_SMTP_HOST": ""}).smtp_user == "tocsin"
+
+
+def test_trusted_proxies_are_networks_and_default_to_none():
+    assert load({}).trusted_proxies == ()
+    known = load({"TOCSIN_TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,fd00::/8"}).trusted_proxies
+    assert known == ("127.0.0.1/32", "10.0.0.0/8", "fd00::/8")

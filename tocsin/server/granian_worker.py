@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 from wsgiref.types import WSGIApplication
@@ -18,6 +18,7 @@ from wsgiref.types import WSGIApplication
 import structlog
 from granian import _granian
 from granian.http import HTTP1Settings
+from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from tocsin.server.bodies import Bodies
 from tocsin.server.request import Request, Watcher
@@ -46,6 +47,18 @@ class _Loop:
         callback(*args)
 
     call_soon_threadsafe = call_soon
+
+
+def trust_proxies(app: WSGIApplication, networks: Collection[str]) -> WSGIApplication:
+    """Return the application with REMOTE_ADDR and wsgi.url_scheme as these proxies (networks) report them.
+
+    Each proxy appends its peer to X-Forwarded-For. The client is the last address that is not a proxy; what
+    stands before it, the client may have written.
+    """
+    if not networks:
+        return app
+    wrapped: WSGIApplication = wrap_wsgi_with_proxy_headers(app, list(networks))
+    return wrapped
 
 
 @contextmanager

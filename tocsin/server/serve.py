@@ -35,7 +35,12 @@ def serve(app: WSGIApplication, settings: Settings) -> None:
     with (
         listen(settings) as listening,
         granian_worker.run(
-            app, listening, backlog=BACKLOG, shares=shares, connections=limit, on_check=close_idle
+            granian_worker.trust_proxies(app, settings.trusted_proxies),
+            listening,
+            backlog=BACKLOG,
+            shares=shares,
+            connections=limit,
+            on_check=close_idle,
         ),
     ):
         garbage.freeze_loaded()

@@ -36,6 +36,8 @@ def app(environ, start):
         entered.wait(10)
         leave.set()
     text = str(entered.is_set()) if path == "/entered" else "ok"
+    if path == "/client":
+        text = environ["REMOTE_ADDR"]
     start("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
     return [text.encode()]
 
@@ -45,6 +47,7 @@ serve(app, settings)
 """
 
 
+BEHIND_A_PROXY = "import os; os.environ['TOCSIN_TRUSTED_PROXIES'] = '127.0.0.1/32'; "
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
 
 
@@ -112,6 +115,17 @@ def test_a_stop_finishes_running_requests_and_ignores_idle_connections(server):
     assert process.wait(5) == 0
     other.close()
     idle.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "client"), [("", "127.0.0.1"), (BEHIND_A_PROXY, "203.0.113.7")], indirect=["server"]
+)
+def test_only_a_trusted_proxy_says_who_the_client_is(server, client):
+    asked = http.client.HTTPConnection("127.0.0.1", server[1], timeout=15)
+    with contextlib.closing(asked):
+        asked.request("GET", "/client", headers={"X-Forwarded-For": "198.51.100.1, 203.0.113.7"})
+
+        assert asked.getresponse().read().decode() == client
 
 
 @pytest.mark.parametrize("server", [FEW_FILES], indirect=True, ids=["frugal"])
