@@ -1,4 +1,4 @@
-"""Recent requests of accounts to operations with a rate limit."""
+"""Recent requests of accounts to operations with a rate limit, and invalid tokens of client addresses."""
 
 import peewee
 
@@ -15,3 +15,11 @@ class RateLimit(Table):
 
     class Meta:
         indexes = ((("account", "operation"), True),)
+
+
+class FailedAuthentication(Table):
+    """How many invalid tokens came from an address in a minute (since 1970). Older rows are deleted."""
+
+    address = peewee.CharField(max_length=64, unique=True)
+    minute = peewee.IntegerField()
+    count = peewee.IntegerField()

@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 from runtime.settings import Settings, load
 from tests.support.world import World
 from web.app import create_app
+from web.http.failed_authentication import failures
 
 Ask = Callable[..., TestResponse]
 
@@ -30,6 +31,7 @@ def create_app_once() -> Flask:
 def app(world: World, home: Path) -> Flask:
     application = create_app_once()
     application.config["SETTINGS"] = settings(home)
+    failures.clear()
     return application
 
 

@@ -17,6 +17,7 @@ from models.store.ids import digest
 from models.tables.accounts import Account, CustomRole, Token, User
 from web.http import permissions
 from web.http.errors import NotAuthenticated
+from web.http.failed_authentication import failures
 
 # Precision of a token's last use. A write for each request would cost more than the information is worth.
 USE_RECORDED_EVERY = timedelta(minutes=1)
@@ -66,10 +67,18 @@ def now() -> datetime:
 
 
 def authenticate(at: datetime, permission: str) -> Viewer:
-    """Return the viewer that this request's token belongs to, or raise NotAuthenticated."""
-    token = _find(_read_token(), at)
+    """Return the viewer of this request's token, or raise NotAuthenticated or Throttled."""
+    token = _find_valid(_read_token(), at)
     _record_use(token, at)
     return Viewer(token.user, token.user.account, permission)
+
+
+def _find_valid(secret: str, at: datetime) -> Token:
+    token = _find(secret)
+    if token is None or (token.expires_at is not None and token.expires_at <= at):
+        failures.count(request.remote_addr or "", at)
+        raise NotAuthenticated(detail="Invalid token.")
+    return token
 
 
 def _read_token() -> str:
@@ -80,9 +89,9 @@ def _read_token() -> str:
     return rest.strip()
 
 
-def _find(secret: str, at: datetime) -> Token:
-    """Load the valid token of a current member with one query."""
-    token = (
+def _find(secret: str) -> Token | None:
+    """Load the token of a current member with one query, unless it was revoked."""
+    token: Token | None = (
         Token.select(Token, User, Account, CustomRole)
         .join(User)
         .join(Account)
@@ -95,10 +104,7 @@ def _find(secret: str, at: datetime) -> Token:
         )
         .first()
     )
-    if token is None or (token.expires_at is not None and token.expires_at <= at):
-        raise NotAuthenticated(detail="Invalid token.")
-    found: Token = token
-    return found
+    return token
 
 
 def _record_use(token: Token, at: datetime) -> None:
