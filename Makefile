@@ -84,24 +84,29 @@ format: $(VENV)/dev.stamp
 lock: $(VENV)/dev.stamp
 	@$(BIN)/uv pip compile -q pyproject.toml -o requirements.lock $(LOCK)
 	@$(BIN)/uv pip compile -q pyproject.toml --extra dev -o requirements-dev.lock $(LOCK)
+	@$(BIN)/uv pip compile -q --group build -c requirements-dev.lock -o requirements-build.lock $(LOCK)
 
 LOCK := --generate-hashes --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 # The test for pip finds an incomplete environment, as after an interruption, and creates it again.
-$(VENV)/run.stamp: requirements.lock pyproject.toml
+$(VENV)/run.stamp: requirements.lock requirements-build.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Tocsin needs Python 3.11 or later; say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing Tocsin into $(VENV); this takes about half a minute, once ..."
-	@$(PIP) --require-hashes -r requirements.lock
-	@$(PIP) --no-deps -e .
+	@$(LOCKED) -r requirements-build.lock
+	@$(LOCKED) -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
 	@echo "Installing the packages for the tests ..."
-	@$(PIP) --no-deps --require-hashes -r requirements-dev.lock
+	@$(LOCKED) -r requirements-dev.lock
 	@touch $@
 
 PIP = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+# Nothing that the lock does not pin is installed or runs: a package without a wheel is built with our setuptools, not
+# with the newest one. The locks are complete, and leave out what a package requires without need (pyproject.toml).
+LOCKED = $(PIP) --no-deps --require-hashes --no-build-isolation --use-pep517
 
 clean:
 	rm -rf $(VENV) *.egg-info build

@@ -52,18 +52,26 @@ def test_an_installed_wheel_takes_an_alert(wheel, tmp_path):
     without_checkout = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     for words in (
         ["venv", "--quiet", "--python", sys.executable, str(tmp_path / "installed")],
-        [
-            "pip",
-            "sync",
-            "--quiet",
-            "--require-hashes",
-            "--python",
-            str(python),
-            str(ROOT / "requirements.lock"),
-        ],
+        *(
+            [
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "--no-build-isolation",
+                "--python",
+                str(python),
+                "-r",
+                str(ROOT / lock),
+            ]
+            for lock in ("requirements-build.lock", "requirements.lock")
+        ),
         ["pip", "install", "--quiet", "--no-deps", "--python", str(python), str(wheel)],
     ):
         subprocess.run([uv, *words], cwd=tmp_path, env=without_checkout, check=True, timeout=200)
+
+    assert not list(tmp_path.glob("installed/lib/*/site-packages/freezegun*"))
 
     home, port = tmp_path / "home", find_free_port()
     log = tmp_path / "log"
