@@ -19,10 +19,6 @@ from web.routes import ROUTES, Route
 # For all operations except those that accept alerts: these set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
 
-# A request that needs a lock for longer, mostly that of a service, gets 503. Migrations, at the start, may
-# wait longer.
-LOCK_TIMEOUT_S = 5.0
-
 INGEST_VIEWS = (events.create_by_key, events.create, events.create_by_application, events.ping)
 
 # All methods are registered, so that the dispatcher also answers requests with a method that is not served.

@@ -14,7 +14,8 @@ from dramatiq.broker import MessageProxy
 from dramatiq.middleware import SkipMessage
 
 from models.reports.save_liveness import LivenessKeeper
-from models.store.base import STORE_ERRORS, db, open_store
+from models.store import limits
+from models.store.base import STORE_ERRORS, db, open_store, store
 from models.store.migrate import require_schema
 from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
@@ -40,6 +41,7 @@ class ProcessBoot(dramatiq.Middleware):
             metrics.count_start("worker")
             open_store(settings.database_url, settings.home)
             require_schema()
+            store().set_limits(limits.WORKER)
             self._configure(settings, settings.redis_url or get_url(settings.home))
         except Exception as error:
             # Dramatiq would log the error and start a worker that is not configured.

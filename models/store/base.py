@@ -4,11 +4,9 @@ SQLite is the embedded default, PostgreSQL the store of larger installations. Th
 the differences between the two.
 """
 
-import fcntl
 import logging
-import os
 import sqlite3
-import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +19,9 @@ import peewee
 from playhouse.pool import MaxConnectionsExceeded, PooledSqliteDatabase
 
 from models.domain.reasons import Reason, from_json
-from models.store import postgresql
+from models.store import limits, postgresql
+from models.store.limits import Limits
+from models.store.write_lock import LockFile, LockTimeoutError, WriteLock
 from runtime import data_folder
 
 db: Any = peewee.DatabaseProxy()
@@ -41,6 +41,10 @@ STORE_ERRORS = (
     peewee.InternalError,
     MaxConnectionsExceeded,
 )
+
+
+class LockTimeout(peewee.OperationalError):
+    """Other transactions held the lock of SQLite's single writer for too long."""
 
 
 class Busy(Exception):
@@ -145,11 +149,22 @@ class Store(ABC):
 
     def __init__(self, database: peewee.Database) -> None:
         self.database = database
+        self._limits = Limits()
+
+    def set_limits(self, process_limits: Limits) -> None:
+        """Set how long this process waits for the store, in all later transactions.
+
+        A longer wait is an error of STORE_ERRORS; for a lock, see is_lock_timeout.
+        """
+        self._limits = process_limits
 
     @abstractmethod
     @contextmanager
-    def write_transaction(self) -> Iterator[None]:
-        """Open a write transaction: committed at the end, rolled back on any exception."""
+    def write_transaction(self, lock_s: float | None = None) -> Iterator[None]:
+        """Open a write transaction: committed at the end, rolled back on any exception.
+
+        `lock_s` limits each wait for a lock, in seconds. None: the limit of the process.
+        """
         yield
 
     @abstractmethod
@@ -187,33 +202,12 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def limit_lock_waits(self, seconds: float) -> None:
-        """Limit the wait of this process for the lock of a row, in all later transactions.
-
-        A longer wait is an error, see is_lock_timeout. SQLite has no locks of rows.
-        """
-
-    @abstractmethod
     def is_lock_timeout(self, error: BaseException) -> bool:
         """Return whether an error means that another transaction held a lock for too long."""
 
     @abstractmethod
     def now(self) -> datetime:
         """Return the time that decides what is due. On PostgreSQL it is the server's clock for all hosts."""
-
-
-class _LockFile:
-    """An open file of one thread, closed when the thread ends: a web server starts and ends threads."""
-
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            os.close(self._fd)
 
 
 class SqliteStore(Store):
@@ -255,20 +249,40 @@ class SqliteStore(Store):
                 },
             )
         )
-        self._lock_path = path.with_name("write.lock")
-        self._local = threading.local()
+        self._lock = WriteLock(path.with_name("write.lock"))
 
     @contextmanager
-    def write_transaction(self) -> Iterator[None]:
+    def write_transaction(self, lock_s: float | None = None) -> Iterator[None]:
         if self.database.in_transaction():
             yield
             return
-        fcntl.flock(self._lock_file(), fcntl.LOCK_EX)
+        until = self._get_lock_until(lock_s)
+        lock = self._take_lock(until)
         try:
+            if until is not None:
+                # Another program can hold the lock of SQLite itself, for example a backup.
+                self._set_busy_timeout(until)
             with self.database.atomic("IMMEDIATE"):
                 yield
         finally:
-            fcntl.flock(self._lock_file(), fcntl.LOCK_UN)
+            lock.unlock()
+
+    def _get_lock_until(self, lock_s: float | None) -> float | None:
+        """Return the time until which to wait for the lock: the caller's, its deadline, or the process's."""
+        if lock_s is None:
+            remaining = limits.get_remaining_s()
+            lock_s = self._limits.lock_s if remaining is None else remaining
+        return None if lock_s is None else time.monotonic() + lock_s
+
+    def _take_lock(self, until: float | None) -> LockFile:
+        try:
+            return self._lock.acquire(None if until is None else until - time.monotonic())
+        except LockTimeoutError:
+            raise LockTimeout("other transactions held the write lock for too long") from None
+
+    def _set_busy_timeout(self, until: float) -> None:
+        milliseconds = max(until - time.monotonic(), 0.0) * 1000
+        self.database.connection().execute(f"PRAGMA busy_timeout = {milliseconds:.0f}")
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
@@ -278,14 +292,6 @@ class SqliteStore(Store):
                 yield
             finally:
                 self.database.execute_sql("PRAGMA query_only = OFF")
-
-    def _lock_file(self) -> "_LockFile":
-        # One file handle per thread, because a flock belongs to an open file. A fork must not share it.
-        if getattr(self._local, "pid", None) != os.getpid():
-            self._local.file = _LockFile(self._lock_path)
-            self._local.pid = os.getpid()
-        file: _LockFile = self._local.file
-        return file
 
     def encode_datetime(self, value: datetime) -> str:
         # Fixed width, so that the text sorts by time.
@@ -309,11 +315,9 @@ class SqliteStore(Store):
         # The lowest byte is the primary error code.
         return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._UNAVAILABLE
 
-    def limit_lock_waits(self, seconds: float) -> None:
-        pass
-
     def is_lock_timeout(self, error: BaseException) -> bool:
-        return False
+        code = getattr(_get_driver_error(error), "sqlite_errorcode", 0)
+        return isinstance(error, LockTimeout) or code & 0xFF == sqlite3.SQLITE_BUSY
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -330,15 +334,18 @@ class PostgresStore(Store):
         self._pool = postgresql.Pool(url)
         super().__init__(self._pool)
 
-    def limit_lock_waits(self, seconds: float) -> None:
-        self._pool.set_lock_timeout(seconds)
+    def set_limits(self, process_limits: Limits) -> None:
+        super().set_limits(process_limits)
+        self._pool.set_limits(process_limits)
 
     @contextmanager
-    def write_transaction(self) -> Iterator[None]:
+    def write_transaction(self, lock_s: float | None = None) -> Iterator[None]:
         if self.database.in_transaction():
             yield
             return
         with self.database.atomic():
+            if lock_s is not None:
+                self.database.execute_sql(f"SET LOCAL lock_timeout = '{lock_s * 1000:.0f}ms'")
             yield
 
     @contextmanager

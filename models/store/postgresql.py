@@ -18,6 +18,8 @@ from peewee import Database, Psycopg3Adapter
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from psycopg.conninfo import conninfo_to_dict
 
+from models.store.limits import Limits
+
 # Maximum number of connections of one process. The default limit of a server is 100.
 MAX_CONNECTIONS = 40
 # How long a thread waits for a free connection.
@@ -157,13 +159,15 @@ class Pool(PooledPostgresqlDatabase):
             url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=300, **missing
         )
 
-    def set_lock_timeout(self, seconds: float) -> None:
-        """Limit the wait for a lock in new connections, and close the idle ones.
+    def set_limits(self, limits: Limits) -> None:
+        """Limit locks and statements in new connections, and close the idle ones.
 
-        It is an option of the start of the session, so that DEFAULT returns to it.
+        The limits are options of the start of the session, so that DEFAULT returns to them.
         """
+        values = {"lock_timeout": limits.lock_s, "statement_timeout": limits.statement_s}
+        options = [f"-c {name}={value * 1000:.0f}" for name, value in values.items() if value is not None]
         given = parse_url(self.database).get("options") or ""
-        self.connect_params["options"] = f"{given} -c lock_timeout={seconds * 1000:.0f}".strip()
+        self.connect_params["options"] = " ".join([str(given), *options]).strip()
         self.close_idle()
 
     def connect(self, reuse_if_open: bool = False) -> bool:

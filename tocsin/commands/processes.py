@@ -42,12 +42,13 @@ def up() -> None:
 def web(parent: int | None) -> None:
     """Run a web process."""
     with _process("web", parent) as (settings, redis_url):
+        from models.store import limits
         from models.store.base import store
         from tocsin.server.serve import serve
-        from web.app import LOCK_TIMEOUT_S, create_app
+        from web.app import create_app
         from workers import queue
 
-        store().limit_lock_waits(LOCK_TIMEOUT_S)
+        store().set_limits(limits.WEB)
         queue.connect(redis_url, settings.pipeline_queues)
         serve(create_app(settings), settings)
 
@@ -60,8 +61,11 @@ def web(parent: int | None) -> None:
 def worker(parent: int | None, queues: tuple[str, ...]) -> None:
     """Run a worker process."""
     with _process("worker", parent) as (settings, redis_url):
+        from models.store import limits
+        from models.store.base import store
         from workers.main import run
 
+        store().set_limits(limits.WORKER)
         run(settings, redis_url, queues)
 
 
@@ -70,12 +74,15 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
 def clock(parent: int | None) -> None:
     """Run a clock process."""
     with _process("clock", parent) as (settings, redis_url):
+        from models.store import limits
+        from models.store.base import store
         from schedules.clock_process import PeriodicJob, run
         from tocsin.server import dead_mans_switch
         from workers.alerts import process_lane
         from workers.broker import broker
         from workers.periodic.table import PERIODIC_JOBS
 
+        store().set_limits(limits.WORKER)
         process_lane.configure(settings.pipeline_queues)
         broker.connect(redis_url)
         dead_mans_switch.configure(settings)

@@ -21,6 +21,8 @@ from web.http.failed_authentication import failures
 
 # Precision of a token's last use. A write for each request would cost more than the information is worth.
 USE_RECORDED_EVERY = timedelta(minutes=1)
+# The request itself may still need the same lock, and has its own limit for that.
+RECORD_LOCK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +113,5 @@ def _record_use(token: Token, at: datetime) -> None:
     if token.last_used_at is not None and at - token.last_used_at < USE_RECORDED_EVERY:
         return
     # The request must succeed even if the store cannot record the last use of its token.
-    with suppress(*STORE_ERRORS), store().write_transaction():
+    with suppress(*STORE_ERRORS), store().write_transaction(lock_s=RECORD_LOCK_S):
         Token.update(last_used_at=at).where(Token.id == token.id).execute()

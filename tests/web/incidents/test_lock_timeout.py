@@ -1,42 +1,95 @@
-"""A request does not wait for ever for the lock of a service."""
+"""A request does not wait for ever for a lock: that of a service, or SQLite's lock for writers."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 
 import pytest
 
 from models.load.lane import lock_service
-from models.store.base import connection, db
+from models.store.base import SQLITE_FILE, connection, db
+from models.store.limits import WEB, Limits
+from models.store.write_lock import LockFile
 
 
-def test_a_request_that_waits_too_long_for_a_lock_is_a_503_and_alerts_are_accepted(ask, app, world, store):
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
-    number = ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id}).json[
-        "incident_number"
-    ]
-    store.limit_lock_waits(0.2)
+@pytest.fixture
+def number(ask, world):
+    body = {"title": "Disk full", "service": world.service.unique_id}
+    return ask("POST", "/api/incidents/", body).json["incident_number"]
+
+
+@pytest.fixture
+def hold_lock(store, home, world):
+    """Return a context manager that holds the lock that an acknowledgement needs."""
+
+    @contextmanager
+    def sqlite():
+        lock = LockFile(home / "write.lock")
+        lock.lock()
+        yield
+        lock.unlock()
+
+    @contextmanager
+    def postgresql():
+        with store.write_transaction():
+            lock_service(world.service.id)
+            yield
+
+    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+
+
+def test_a_request_that_waits_too_long_for_a_lock_is_a_503(ask, number, store, hold_lock):
+    store.set_limits(Limits(lock_s=0.2))
 
     def acknowledge():
         return ask("PATCH", f"/api/incidents/{number}/", {"status": 2})
 
     with ThreadPoolExecutor(1) as pool:
-        with store.write_transaction():
-            lock_service(world.service.id)
+        with hold_lock():
             answer = pool.submit(acknowledge).result(timeout=10)
-            key = world.integration.integration_key
-            alert = pool.submit(
-                lambda: app.test_client().post(f"/api/integration/generic/{key}/", json={"message": "m"})
-            )
-            assert alert.result(timeout=10).status_code == 200
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
         assert pool.submit(acknowledge).result(timeout=10).status_code == 200
+
+
+def test_alerts_are_accepted_while_requests_wait_for_the_lock_of_a_service(app, ask, number, world, store):
+    if store.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    store.set_limits(Limits(lock_s=5.0))
+    path = f"/api/integration/generic/{world.integration.integration_key}/"
+
+    with ThreadPoolExecutor(5) as pool:
+        with store.write_transaction():
+            lock_service(world.service.id)
+            answers = [
+                pool.submit(ask, "PATCH", f"/api/incidents/{number}/", {"status": 2}) for _ in range(4)
+            ]
+            alert = pool.submit(lambda: app.test_client().post(path, json={"message": "m"}))
+            assert alert.result(timeout=10).status_code == 200
+            assert not any(answer.done() for answer in answers)
+        assert {answer.result(timeout=10).status_code for answer in answers} == {200}
+
+
+def test_another_program_that_holds_the_lock_of_sqlite_causes_a_503(ask, number, store, home):
+    """For example a backup."""
+    if store.name == "postgresql":
+        pytest.skip("for SQLite")
+    store.set_limits(Limits(lock_s=0.2))
+    with closing(sqlite3.connect(home / SQLITE_FILE, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        answer = ask("PATCH", f"/api/incidents/{number}/", {"status": 2})
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 
 def test_a_shorter_timeout_within_a_transaction_returns_to_that_of_the_process(empty_store):
     if empty_store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
-    empty_store.limit_lock_waits(7.0)
+    empty_store.set_limits(Limits(lock_s=7.0))
     with connection(), empty_store.write_transaction():
         with empty_store.lock_timeout(0.05):
             pass
         assert db.execute_sql("show lock_timeout").fetchone() == ("7s",)
+
+
+def test_a_web_process_waits_at_most_5_s_for_a_lock():
+    assert WEB.lock_s == 5.0
