@@ -194,6 +194,22 @@ class Store(ABC):
         """
         yield
 
+    @contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Limit the time that the store may need for the block. A longer wait is an error of STORE_ERRORS.
+
+        After it, the outcome of a commit is unknown. On PostgreSQL, the connection is closed, even if the
+        server is frozen. On SQLite, only waits for locks end: a write to a disk that hangs cannot be ended.
+        """
+        with limits.deadline(seconds):
+            yield
+
+    @abstractmethod
+    @contextmanager
+    def long_statements(self, seconds: float) -> Iterator[None]:
+        """Let each statement take so long instead of the limit of the process. Needs a write transaction."""
+        yield
+
     @abstractmethod
     def is_unavailable(self, error: BaseException) -> bool:
         """Return whether an error means that the whole store is unusable now.
@@ -310,6 +326,11 @@ class SqliteStore(Store):
         # This store has only the lock for its single writer, and a write transaction already has it.
         yield
 
+    @contextmanager
+    def long_statements(self, seconds: float) -> Iterator[None]:
+        # This store has no limit of statements.
+        yield
+
     def is_unavailable(self, error: BaseException) -> bool:
         code = getattr(_get_driver_error(error), "sqlite_errorcode", None)
         # The lowest byte is the primary error code.
@@ -379,6 +400,13 @@ class PostgresStore(Store):
                 raise Busy from None
             raise
         self.database.execute_sql("SET LOCAL lock_timeout = DEFAULT")
+
+    @contextmanager
+    def long_statements(self, seconds: float) -> Iterator[None]:
+        self.database.execute_sql(f"SET LOCAL statement_timeout = '{seconds * 1000:.0f}ms'")
+        with limits.long_statements(seconds):
+            yield
+        self.database.execute_sql("SET LOCAL statement_timeout = DEFAULT")
 
     def is_unavailable(self, error: BaseException) -> bool:
         if not isinstance(error, STORE_ERRORS):

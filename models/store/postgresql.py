@@ -1,16 +1,18 @@
 """Connections to PostgreSQL: settings, the pool, and the size of statements.
 
-The pool is peewee's with three differences:
+The pool is peewee's with these differences:
 
 - If the server does not answer, one thread waits for the timeout, not each thread in turn.
 - A connection that the server closed is detected by its socket, without a query.
 - A thread that waits for a connection gets the next one that is returned.
+- A statement has a limit in this process too, because a frozen server does not end it.
+- A connection that was opened before such a failure is not used again.
 """
 
 import select
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -18,6 +20,7 @@ from peewee import Database, Psycopg3Adapter
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from psycopg.conninfo import conninfo_to_dict
 
+from models.store import limits
 from models.store.limits import Limits
 
 # Maximum number of connections of one process. The default limit of a server is 100.
@@ -111,19 +114,74 @@ def parse_url(url: str) -> dict[str, str | int | None]:
     return parsed
 
 
+# The server ends a statement first, if it can: then the connection remains usable.
+GRACE_S = 2.0
+# How often a failure closes the other connections. While the disk of the server is slow, to open them again
+# would cost it more than it helps. While it is read-only, each new session is too, and must not stay so.
+TIMEOUTS_EVERY_S = 10.0
+READ_ONLY_EVERY_S = 1.0
+# The driver checks the time this often while it waits for the server.
+CHECK_EVERY_S = 0.1
+
+
+class StatementTimeout(psycopg.OperationalError):
+    """The server did not answer in time. The connection is closed; the outcome of a commit is unknown."""
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that ends a wait for the server at the limit of the process or the deadline of the thread.
+
+    The driver waits for the server here and nowhere else, and never in a call that blocks.
+    """
+
+    limits = Limits()
+    opened_at = 0.0
+    has_failed = False
+    adapter: "Adapter | None" = None
+
+    def wait(self, gen: Any, interval: float = CHECK_EVERY_S, timeout: float | None = None) -> Any:
+        """Run a generator of the driver until it is done, as in the base class."""
+        try:
+            return super().wait(gen, interval, self._get_timeout_s() if timeout is None else timeout)
+        except psycopg.errors._WaitTimeout:
+            # Closing the socket also tells the server, when it runs again, that nobody waits for the answer.
+            self.close()
+            self._fail(TIMEOUTS_EVERY_S)
+            raise StatementTimeout("the database did not answer in time") from None
+        except psycopg.errors.ReadOnlySqlTransaction:
+            # The mode of a session is set at its start, so this one would stay read-only after a failover.
+            self._fail(READ_ONLY_EVERY_S)
+            raise
+
+    def _fail(self, every_s: float) -> None:
+        self.has_failed = True
+        if self.adapter is not None:
+            self.adapter.suspect_all(every_s)
+
+    def _get_timeout_s(self) -> float | None:
+        limit = limits.get_statement_s(self.limits)
+        remaining = limits.get_remaining_s()
+        candidates = [] if limit is None else [limit + GRACE_S]
+        return min(candidates if remaining is None else [*candidates, remaining], default=None)
+
+
 class Adapter(Psycopg3Adapter):
     """Opens connections for peewee, and checks whether an idle connection still works."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.limits = Limits()
         self._unavailable_until = 0.0
+        # Connections that were opened before this time are closed instead of used again.
+        self._oldest = 0.0
 
     def connect(self, db: Database, **params: Any) -> psycopg.Connection:
         # Threads connect one after the other. After a failure, the next thread must not wait too.
         if time.monotonic() < self._unavailable_until:
             raise psycopg.OperationalError("the last attempt to connect to the database just failed")
         try:
-            opened = psycopg.connect(db.database, autocommit=True, **params)
+            opened = Connection.connect(db.database, autocommit=True, **params)
+            opened.limits, opened.opened_at, opened.adapter = self.limits, time.monotonic(), self
             opened.execute(SESSION_SQL)
         except psycopg.OperationalError as error:
             self._unavailable_until = time.monotonic() + RECONNECT_DELAY_S
@@ -132,12 +190,28 @@ class Adapter(Psycopg3Adapter):
             raise psycopg.OperationalError(text) from None
         return opened
 
-    def is_connection_closed(self, conn: psycopg.Connection) -> bool:
+    def suspect_all(self, every_s: float) -> None:
+        """Close all connections before they are used again, at most every so many seconds.
+
+        What failed for one connection may fail for all: another one that hangs would cost the next request
+        its whole limit.
+        """
+        now = time.monotonic()
+        if now - self._oldest >= every_s:
+            self._oldest = now
+
+    def is_connection_reusable(self, conn: Connection) -> bool:
+        return not self._is_suspect(conn) and bool(super().is_connection_reusable(conn))
+
+    def _is_suspect(self, conn: Connection) -> bool:
+        return conn.has_failed or conn.opened_at <= self._oldest
+
+    def is_connection_closed(self, conn: Connection) -> bool:
         """Return whether a connection is closed; close it if it cannot be used.
 
         Input on the socket of an idle connection means that the server closed it.
         """
-        if self.txn_status(conn) == self.txn_idle:
+        if not self._is_suspect(conn) and self.txn_status(conn) == self.txn_idle:
             socket = select.poll()
             socket.register(conn.pgconn.socket, select.POLLIN)
             if not socket.poll(0):
@@ -159,16 +233,20 @@ class Pool(PooledPostgresqlDatabase):
             url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=300, **missing
         )
 
-    def set_limits(self, limits: Limits) -> None:
+    def set_limits(self, process_limits: Limits) -> None:
         """Limit locks and statements in new connections, and close the idle ones.
 
         The limits are options of the start of the session, so that DEFAULT returns to them.
         """
-        values = {"lock_timeout": limits.lock_s, "statement_timeout": limits.statement_s}
+        values = {
+            "lock_timeout": process_limits.lock_s,
+            "statement_timeout": process_limits.statement_s,
+        }
         options = [f"-c {name}={value * 1000:.0f}" for name, value in values.items() if value is not None]
         given = parse_url(self.database).get("options") or ""
         self.connect_params["options"] = " ".join([str(given), *options]).strip()
-        self.close_idle()
+        self._adapter.limits = process_limits
+        self._adapter.suspect_all(every_s=0.0)
 
     def connect(self, reuse_if_open: bool = False) -> bool:
         if not self.is_closed():

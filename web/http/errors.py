@@ -64,6 +64,7 @@ class Throttled(ApiError):
 class Unavailable(ApiError):
     status = 503
     detail = "The service is temporarily unavailable."
+    headers = {"Retry-After": "5"}
 
 
 class Busy(Unavailable):

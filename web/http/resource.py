@@ -13,6 +13,7 @@ import peewee
 from flask import request
 
 from models.domain.enums import IncidentStatus
+from models.store import limits
 from models.store.base import Table, store
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
@@ -151,7 +152,9 @@ class Resource(Generic[Row, Parent]):
         _, row = self.find_row(**ids)
         with self.transaction():
             services = self._list_services(row)
-            self.remove(row)
+            # The rows that belong to the object are deleted by the same statement.
+            with store().long_statements(limits.DELETION_S):
+                self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
             queue.enqueue_reconcile("service", service)

@@ -5,7 +5,8 @@ commit: one of them commits for all. A single request does not wait.
 """
 
 import threading
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -73,6 +74,8 @@ class Submission:
     is_done: bool = False
     error: Exception | None = None
     is_stored: bool = False
+    # The monotonic time at which the request waits for a commit.
+    added_at: float = 0.0
     # Set when the result is known, or when this request must commit. None: no thread waits for the result.
     ready: threading.Event | None = None
     # Called when the result is known, in the thread that committed.
@@ -85,6 +88,15 @@ class NotStoredError(Exception):
 
 # The largest number of requests in one commit.
 MAX_GROUP = 500
+# A request that waits for so long for its commit gets 503. A commit that was begun before may have succeeded:
+# a sender that sends again then sends the alert twice.
+DEADLINE_S = 10.0
+# A commit after one that reached its deadline gets at least this time, on a new connection.
+MIN_DEADLINE_S = 3.0
+# PostgreSQL: a receipt waits for a request that deletes its integration. The others of the group must not wait
+# for it for long.
+ROW_LOCK_S = 1.0
+ROW_LOCK_ALONE_S = 0.1
 
 
 class GroupCommit:
@@ -135,6 +147,7 @@ class GroupCommit:
 
     def _add(self, submission: Submission) -> bool:
         """Add a submission to the next group, and return whether its thread is the leader."""
+        submission.added_at = time.monotonic()
         with self._lock:
             self._pending.append(submission)
             is_leader, self._has_leader = not self._has_leader, True
@@ -170,21 +183,8 @@ class GroupCommit:
         return True
 
     def _commit_group(self) -> None:
-        group: list[Submission] = []
-        try:
-            with connection(), store().write_transaction():
-                # Take the group only now: requests that arrived during the wait for the store join it.
-                group = self._take_group()
-                _store_group(group)
-        except Exception as error:
-            if group and not isinstance(error, STORE_ERRORS):
-                # A bad row must fail alone, so each submission gets its own commit.
-                for submission in group:
-                    _store_alone(submission)
-            else:
-                # Without a group, the transaction failed before it wrote a row.
-                group = group or self._take_group()
-                _fail(group, error)
+        with store().deadline(self._compute_deadline_s()):
+            group = self._store_pending()
         for submission in group:
             submission.is_done = True
             if submission.ready is not None:
@@ -194,6 +194,34 @@ class GroupCommit:
         self._remember_keys(group)
         _enqueue([submission.target for submission in group if submission.target and not submission.error])
         _count(group)
+
+    def _compute_deadline_s(self) -> float:
+        with self._lock:
+            since = self._pending[0].added_at if self._pending else time.monotonic()
+        return max(since + DEADLINE_S - time.monotonic(), MIN_DEADLINE_S)
+
+    def _store_pending(self) -> list[Submission]:
+        """Commit the pending submissions and return them with their results."""
+        group: list[Submission] = []
+        try:
+            with connection(), store().write_transaction(_get_lock_s(ROW_LOCK_S)):
+                # Take the group only now: requests that arrived during the wait for the store join it.
+                group = self._take_group()
+                _store_group(group)
+        except Exception as error:
+            if not group:
+                # The transaction failed before it wrote a row.
+                group = self._take_group()
+                _fail(group, error)
+            elif store().is_lock_timeout(error):
+                # Something locks rows of one integration; alerts of others must not fail because of it.
+                _store_separately(_group_by_key(group))
+            elif isinstance(error, STORE_ERRORS):
+                _fail(group, error)
+            else:
+                # A bad row must fail alone.
+                _store_separately([[submission] for submission in group])
+        return group
 
     def _take_group(self) -> list[Submission]:
         with self._lock:
@@ -229,12 +257,32 @@ def _enqueue(targets: Sequence[KeyTarget]) -> None:
         queue.enqueue_router(router)
 
 
-def _store_alone(submission: Submission) -> None:
-    submission.target, submission.is_stored = None, False
-    try:
-        _store_group([submission])
-    except Exception as error:
-        _fail([submission], error)
+def _get_lock_s(seconds: float) -> float | None:
+    # SQLite has only the lock for writers, and the deadline limits the wait for it.
+    return None if store().has_single_writer else seconds
+
+
+def _group_by_key(group: Sequence[Submission]) -> list[list[Submission]]:
+    found: dict[str, list[Submission]] = defaultdict(list)
+    for submission in group:
+        found[submission.key].append(submission)
+    return list(found.values())
+
+
+def _store_separately(groups: Sequence[list[Submission]]) -> None:
+    """Give each group its own commit. After the deadline, the others fail at once."""
+    for index, group in enumerate(groups):
+        for submission in group:
+            submission.target, submission.is_stored = None, False
+        try:
+            with connection(), store().write_transaction(_get_lock_s(ROW_LOCK_ALONE_S)):
+                _store_group(group)
+        except Exception as error:
+            if isinstance(error, STORE_ERRORS) and not store().is_lock_timeout(error):
+                for remaining in groups[index:]:
+                    _fail(remaining, error)
+                return
+            _fail(group, error)
 
 
 def _fail(group: list[Submission], error: Exception) -> None:

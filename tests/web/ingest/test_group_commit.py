@@ -1,11 +1,19 @@
 """Requests share commits, with and without a thread of their own; nobody remains without a result."""
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
 
+import psycopg
 import pytest
 
+from models.domain.applications import GENERIC
+from models.lifecycle import provisioning
+from models.store.base import db
+from models.store.write_lock import LockFile
 from models.tables.events import Receipt
 from tests.support.polling import wait_until
+from tests.support.stores import get_url
 from web.ingest import group_commit
 from web.ingest.group_commit import GroupCommit, NotStoredError, Submission
 
@@ -116,3 +124,80 @@ def test_an_answer_or_a_broker_that_fails_stops_no_other_request(commits, build,
 
     assert len(done) == 1
     assert Receipt.select().count() == 2
+
+
+@pytest.fixture
+def block_receipts(store, home) -> Callable[[], AbstractContextManager[None]]:
+    """Return a context manager in which no receipt can be inserted."""
+
+    @contextmanager
+    def sqlite():
+        lock = LockFile(home / "write.lock")
+        lock.lock()
+        yield
+        lock.unlock()
+
+    @contextmanager
+    def postgresql():
+        with psycopg.connect(get_url(home)) as other:
+            other.execute("lock table receipt in exclusive mode")
+            yield
+
+    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+
+
+def test_a_commit_that_hangs_ends_at_its_deadline(commits, build, block_receipts, monkeypatch):
+    # Each commit opens its own connection, as in a web process.
+    db.close()
+    done: list[Submission] = []
+    with block_receipts(), monkeypatch.context() as patched:
+        patched.setattr(group_commit, "DEADLINE_S", 0.2)
+        patched.setattr(group_commit, "MIN_DEADLINE_S", 0.1)
+        commits.submit_later(build(), done.append)
+        with pytest.raises(NotStoredError):
+            commits.submit(build())
+    commits.submit(build())
+
+    assert [isinstance(one.error, group_commit.STORE_ERRORS) for one in done] == [True]
+    assert Receipt.select().count() == 1
+
+
+def test_requests_that_arrive_during_a_commit_that_hangs_have_no_full_deadline_of_their_own(
+    commits, build, blocked, monkeypatch
+):
+    """Otherwise a request would wait for the deadline of the commit before and for its own."""
+    may_end, groups = blocked
+    deadlines = []
+    real = commits._compute_deadline_s
+    monkeypatch.setattr(
+        commits, "_compute_deadline_s", lambda: deadlines.append(real()) or deadlines[-1], raising=False
+    )
+    leader = start(commits.submit_later, build(), lambda _: None)
+    wait_until(lambda: groups == [1])
+    late = build()
+    commits.submit_later(late, lambda _: None)
+    late.added_at -= 9.0
+    may_end.set()
+    leader.join()
+
+    assert [round(seconds) for seconds in deadlines] == [10, 3]
+
+
+def test_an_integration_whose_row_is_locked_refuses_only_its_own_alerts(
+    commits, build, world, now, home, store
+):
+    """For example while a request deletes it."""
+    if store.name == "sqlite":
+        pytest.skip("SQLite has no locks of rows")
+    free, held = build(), build()
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    held.key = other.integration_key
+    done: list[Submission] = []
+    with psycopg.connect(get_url(home)) as deletion:
+        deletion.execute("select 1 from integration where integration_key = %s for update", [held.key])
+        commits._pending.append(held)
+        held.on_done = done.append
+        commits.submit(free)
+
+    assert [one.error is not None for one in done] == [True]
+    assert [row.trace_id for row in Receipt.select()] == [free.trace_id]
