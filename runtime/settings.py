@@ -99,6 +99,16 @@ def _parse_period(text: str) -> int:
     return seconds
 
 
+def _build_days_parser(lowest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        days = int(text)
+        if not lowest <= days <= 36_500:
+            raise ValueError(f"use {lowest} to 36500 days")
+        return days
+
+    return parse
+
+
 def _parse_file(text: str) -> str:
     if text and not Path(text).is_file():
         raise ValueError("the file does not exist")
@@ -178,6 +188,9 @@ SETTINGS = (
     Setting("open_alert_status", "0", _parse_bool, "1: the alert status operation needs no token"),
     Setting("dead_mans_switch_url", "", _parse_switch_url, "dead-man's switch: URL that Tocsin requests by GET while it is healthy; empty: off", secret=True),
     Setting("dead_mans_switch_every", "60", _parse_period, "time between two requests of the dead-man's switch", "seconds"),
+    Setting("keep_alerts", "30", _build_days_parser(1), "how long alerts and their traces are kept", "days"),
+    Setting("keep_notifications", "1095", _build_days_parser(0), "how long notifications, messages and delivery attempts of resolved incidents are kept; 0: for ever", "days"),
+    Setting("keep_incidents", "1095", _build_days_parser(0), "how long resolved incidents, with their timeline, are kept; 0: for ever", "days"),
     Setting("metrics_port", "", _parse_optional_port, "port on which each process shows the metrics of its host; empty: off"),
     Setting("log_level", "info", _build_choice_parser("debug", "info", "warning", "error"), "debug, info, warning or error"),
 )  # fmt: skip
@@ -209,6 +222,9 @@ class Settings:
     open_alert_status: bool
     dead_mans_switch_url: str
     dead_mans_switch_every: int
+    keep_alerts: int
+    keep_notifications: int
+    keep_incidents: int
     metrics_port: int
     log_level: str
 

@@ -222,6 +222,13 @@ class Store(ABC):
         """Return whether an error means that another transaction held a lock for too long."""
 
     @abstractmethod
+    def give_back_space(self) -> bool:
+        """Give some space of deleted rows back to the file system; return whether more is to be given back.
+
+        Do nothing while little space is free, since new rows use it. PostgreSQL's autovacuum does this work.
+        """
+
+    @abstractmethod
     def now(self) -> datetime:
         """Return the time that decides what is due. On PostgreSQL it is the server's clock for all hosts."""
 
@@ -250,6 +257,12 @@ class SqliteStore(Store):
         }
     )
 
+    # New alerts use the free pages of the file. More than this share of its pages, and at least this number
+    # (16 MiB), are given back, this many in one transaction.
+    _FREE_SHARE = 4
+    _MIN_FREE_PAGES = 4_096
+    _PAGES_PER_STEP = 128
+
     def __init__(self, path: Path) -> None:
         super().__init__(
             PooledSqliteDatabase(
@@ -257,6 +270,8 @@ class SqliteStore(Store):
                 max_connections=200,
                 check_same_thread=False,
                 pragmas={
+                    # Takes effect in a new file only, before the first table; the other modes keep it.
+                    "auto_vacuum": "incremental",
                     "journal_mode": "wal",
                     "synchronous": "full",
                     "busy_timeout": 10_000,
@@ -340,6 +355,21 @@ class SqliteStore(Store):
         code = getattr(_get_driver_error(error), "sqlite_errorcode", 0)
         return isinstance(error, LockTimeout) or code & 0xFF == sqlite3.SQLITE_BUSY
 
+    def give_back_space(self) -> bool:
+        pages, free = self._read_pragma("page_count"), self._read_pragma("freelist_count")
+        if free < max(self._MIN_FREE_PAGES, pages // self._FREE_SHARE):
+            return False
+        with self.write_transaction():
+            # Python's driver runs one step of a statement: one page.
+            for _ in range(self._PAGES_PER_STEP):
+                self.database.execute_sql("PRAGMA incremental_vacuum(1)")
+        # Files of an earlier version have no such mode, and stay as they are.
+        return self._read_pragma("freelist_count") < free
+
+    def _read_pragma(self, name: str) -> int:
+        ((value,),) = self.database.execute_sql(f"PRAGMA {name}").fetchall()
+        return int(value)
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 
@@ -420,6 +450,9 @@ class PostgresStore(Store):
 
     def is_lock_timeout(self, error: BaseException) -> bool:
         return isinstance(_get_driver_error(error), postgresql.LOCK_TIMEOUT)
+
+    def give_back_space(self) -> bool:
+        return False
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]

@@ -80,15 +80,19 @@ def clock(parent: int | None) -> None:
         from tocsin.server import dead_mans_switch
         from workers.alerts import process_lane
         from workers.broker import broker
+        from workers.periodic import retention
         from workers.periodic.table import PERIODIC_JOBS
 
         store().set_limits(limits.WORKER)
         process_lane.configure(settings.pipeline_queues)
         broker.connect(redis_url)
         dead_mans_switch.configure(settings)
+        retention.configure(settings)
         period = settings.dead_mans_switch_every
         switch = PeriodicJob("dead-mans-switch", period, dead_mans_switch.ping, slow=True)
         run(redis_url, [*PERIODIC_JOBS, switch] if settings.dead_mans_switch_url else PERIODIC_JOBS)
+        # Otherwise the process would end only after the clean-up, which can take minutes.
+        retention.stop()
 
 
 @click.command()

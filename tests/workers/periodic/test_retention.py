@@ -1,0 +1,286 @@
+"""Retention deletes what is old and not needed, in small transactions."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import peewee
+import pytest
+
+from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
+from models.store.base import db, store
+from models.store.ids import new_short_id, new_uuid
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Attempt, Message, Notification
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.timers import Timer
+from runtime.settings import load
+from tests.support import stores
+from tests.support.alerts import accept
+from tests.support.query_plans import list_scans
+from workers.alerts import process_lane
+from workers.periodic import old_rows, retention
+from workers.periodic.retention import RetentionTimes
+
+DAY = timedelta(days=1)
+TIMES = RetentionTimes(30 * DAY, 60 * DAY, 90 * DAY)
+
+# Tables without an age, with the reason why their rows stay.
+KEPT = {
+    **dict.fromkeys(
+        (
+            "account", "config_version", "custom_role", "user", "token", "contact_method",
+            "notification_rule", "forwarding_rule", "team", "team_member", "incident_role", "priority",
+            "sla", "tag",
+            "escalation_policy", "task_template", "template_task", "schedule", "schedule_override", "service",
+            "integration", "alert_rule", "outgoing_rule", "alert_grouping_policy", "global_router",
+            "router_rule", "maintenance", "maintenance_service",
+        ),
+        "people wrote this configuration, and people delete it",
+    ),
+    **dict.fromkeys(
+        ("post_incident_task", "postmortem", "postmortem_incident"),
+        "people wrote these texts after an incident, and people delete them",
+    ),
+    **dict.fromkeys(("secret", "rate_limit"), "a fixed number of rows, which are overwritten"),
+    "liveness": "a row for each process; the reports delete those of dead processes",
+}  # fmt: skip
+
+
+def test_each_table_has_an_age_or_a_reason_to_be_kept():
+    aged = {table._meta.table_name for kind in old_rows.KINDS for table in kind.tables}
+
+    assert aged.isdisjoint(KEPT)
+    assert {table._meta.table_name for table in stores.TABLES} == aged | set(KEPT)
+
+
+def clean_up(at, times=TIMES):
+    return retention.clean_up(at, times, rest=lambda _: None)
+
+
+@pytest.fixture
+def resolved(world, now):
+    """A resolved incident with its alerts, its log, its timers, a sent message and an attempt."""
+    for level in ("critical", "resolved"):
+        accept(world, now, message="Disk full", alert_type=level, entity_id="db1")
+    process_lane.run(world.service.id)
+    Message.update(state=MessageStatus.SENT, done_at=now).execute()
+    Notification.update(state=NotificationStatus.SENT, done_at=now).execute()
+    Attempt.create(message=Message.get(), at=now, outcome="sent", detail="", milliseconds=1)
+    Timer.create(incident=Incident.get(), kind="sla", key="done", due_at=now, done_at=now)
+    return Incident.get()
+
+
+def count_rows():
+    tables = (Receipt, Event, Message, Notification, Attempt, Incident, IncidentLog, Timer, Entity)
+    return {table.__name__: table.select().count() for table in tables}
+
+
+def test_each_kind_is_deleted_at_its_age(resolved, now):
+    full = count_rows()
+    assert min(full.values()) > 0
+    clean_up(now + 29 * DAY)
+    assert count_rows() == full
+
+    clean_up(now + 31 * DAY)
+    assert count_rows() == {**full, "Receipt": 0, "Event": 0}
+
+    clean_up(now + 61 * DAY)
+    assert count_rows() == {
+        **full, "Receipt": 0, "Event": 0, "Message": 0, "Notification": 0, "Attempt": 0,
+    }  # fmt: skip
+
+    clean_up(now + 91 * DAY)
+    assert set(count_rows().values()) == {0}
+
+
+def test_without_an_age_incidents_and_notifications_stay_for_ever(resolved, now):
+    clean_up(now + 9_000 * DAY, RetentionTimes(30 * DAY, None, None))
+
+    assert (Incident.select().count(), Notification.select().count(), Receipt.select().count()) == (1, 1, 0)
+
+
+def keep_open(incident, now):
+    Incident.update(status=IncidentStatus.ACKNOWLEDGED, resolved_date=None).execute()
+
+
+def keep_for_postmortem(incident, now):
+    author = incident.team.owner
+    written = Postmortem.create(
+        unique_id=new_uuid(), team=incident.team, author=author, creation_date=now, updated_at=now
+    )
+    PostmortemIncident.create(unique_id=new_uuid(), postmortem=written, incident=incident)
+
+
+def keep_for_merged_incident(incident, now):
+    columns = incident.__data__ | {"unique_id": new_short_id(), "incident_number": 2, "parent": incident}
+    del columns["id"]
+    Incident.create(**{**columns, "status": IncidentStatus.TRIGGERED, "resolved_date": None})
+
+
+def keep_for_timer(incident, now):
+    Timer.create(incident=incident, kind="sla", key="x", due_at=now)
+
+
+def keep_for_unsent_message(incident, now):
+    Message.update(state=MessageStatus.PENDING, done_at=None).execute()
+
+
+@pytest.mark.parametrize(
+    "need",
+    [keep_open, keep_for_postmortem, keep_for_merged_incident, keep_for_timer, keep_for_unsent_message],
+)
+def test_an_incident_that_is_needed_stays(resolved, now, need):
+    need(resolved, now)
+    clean_up(now + 400 * DAY)
+
+    assert Incident.select().where(Incident.id == resolved.id).exists()
+
+
+def test_an_open_incident_keeps_its_alerts_and_notifications(resolved, now):
+    full = count_rows()
+    keep_open(resolved, now)
+    clean_up(now + 400 * DAY)
+
+    # The alert that resolved it is part of the incident too.
+    assert count_rows() == full
+
+
+def test_an_unsent_message_stays_with_its_notifications(resolved, now):
+    keep_for_unsent_message(resolved, now)
+    clean_up(now + 400 * DAY)
+
+    assert (Message.select().count(), Notification.select().count()) == (1, 1)
+
+
+def test_a_receipt_that_is_not_completed_stays(world, now):
+    accept(world, now, message="pending", alert_type="critical")
+
+    assert clean_up(now + 400 * DAY) == 0
+    assert Receipt.select().count() == 1
+
+
+def test_alerts_stay_at_most_as_long_as_incidents():
+    times = RetentionTimes.from_settings(
+        load({"TOCSIN_KEEP_INCIDENTS": "10", "TOCSIN_KEEP_NOTIFICATIONS": "0"})
+    )
+
+    assert times == RetentionTimes(10 * DAY, 10 * DAY, 10 * DAY)
+
+
+def add_old_receipts(world, at, bodies, alerts=1):
+    """Write done receipts with alerts, as they are some days later."""
+    for number in range(bodies):
+        body = json.dumps({"message": "m", "alert_type": "info", "entity_id": f"e{number}"}).encode()
+        receipt = accept(world, at, body=body, trace=1_000 + number)
+        Event.insert_many(
+            {
+                "unique_id": new_short_id(),
+                "receipt": receipt,
+                "position": position,
+                "integration": world.integration,
+                "service": world.service,
+                "message": "m",
+                "alert_type": 4,
+                "entity_id": f"e{number}",
+                "creation_date": at,
+            }
+            for position in range(alerts)
+        ).execute()
+    Receipt.update(state=1).execute()
+
+
+@pytest.mark.parametrize(("bodies", "alerts"), [(250, 1), (1, 650)], ids=["many bodies", "a large body"])
+def test_a_transaction_deletes_few_rows_and_then_rests(world, now, monkeypatch, bodies, alerts):
+    """The rows of a transaction are counted by the changes of the store, cascades included."""
+    add_old_receipts(world, now, bodies, alerts)
+    sizes, rests = [], []
+    real = old_rows.delete
+
+    def count_deleted(*arguments):
+        before = Receipt.select().count() + Event.select().count()
+        result = real(*arguments)
+        sizes.append(before - Receipt.select().count() - Event.select().count())
+        return result
+
+    monkeypatch.setattr(old_rows, "delete", count_deleted)
+    retention.clean_up(now + 31 * DAY, TIMES, rest=rests.append)
+
+    assert sum(sizes) == bodies * (alerts + 1)
+    assert max(sizes) <= old_rows.MAX_ROWS
+    assert len(rests) >= len(sizes) - 1
+    assert min(rests) >= retention.MIN_REST_S
+
+
+def test_a_transaction_deletes_few_bytes(world, now, monkeypatch):
+    add_old_receipts(world, now, 10)
+    monkeypatch.setattr(old_rows, "MAX_BYTES", 100)
+    Receipt.update(body=b"x" * 60).execute()
+
+    batches = list(old_rows.search(old_rows.ALERTS, now + DAY))
+
+    assert [len(batch) for batch in batches] == [1] * 10
+
+
+def test_a_transaction_has_few_statements(world, now, statements):
+    add_old_receipts(world, now, 3 * old_rows.BATCH_SIZE)
+    with statements() as seen:
+        clean_up(now + 31 * DAY)
+
+    texts = [text for text, _ in seen]
+    assert sum(text.startswith("DELETE") for text in texts) == 3 * 2
+    # Per transaction: its rows, the rows that refer to them, two deletions, begin and commit.
+    assert len(texts) < 3 * 6 + 12
+
+
+def test_old_rows_are_found_by_indexes(world, resolved, now, statements):
+    with statements() as seen:
+        clean_up(now + 400 * DAY)
+
+    # What remains are pages in the order of the primary key.
+    assert [each for each in list_scans(seen) if "LIMIT" not in each] == []
+
+
+@pytest.mark.skipif(bool(stores.SERVER), reason="the autovacuum of PostgreSQL does it")
+def test_a_file_with_much_free_space_becomes_smaller(world, now, monkeypatch):
+    add_old_receipts(world, now, 300)
+    Receipt.update(body=b"x" * 8_000).execute()
+    monkeypatch.setattr(type(store()), "_MIN_FREE_PAGES", 64)
+    before = count_pages()
+
+    clean_up(now + 31 * DAY)
+
+    assert count_pages() < before / 2
+
+
+def count_pages():
+    return db.execute_sql("PRAGMA page_count").fetchone()[0]
+
+
+@pytest.mark.skipif(bool(stores.SERVER), reason="the autovacuum of PostgreSQL does it")
+def test_a_file_of_an_earlier_version_stays_as_large_as_it_is(world, now, monkeypatch):
+    db.execute_sql("PRAGMA auto_vacuum = NONE")
+    db.execute_sql("VACUUM")
+    add_old_receipts(world, now, 300)
+    Receipt.update(body=b"x" * 8_000).execute()
+    monkeypatch.setattr(type(store()), "_MIN_FREE_PAGES", 64)
+    before = count_pages()
+
+    assert clean_up(now + 31 * DAY) == 300
+    assert count_pages() == before
+
+
+def test_a_stopped_process_ends_the_clean_up(world, now, monkeypatch):
+    add_old_receipts(world, now, 250)
+    monkeypatch.setattr(retention, "_stopping", type(retention._stopping)())
+
+    assert retention.clean_up(now + 31 * DAY, TIMES, rest=lambda _: retention.stop()) == 25
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_row_that_somebody_changes_now_stays(world, resolved, now):
+    with ThreadPoolExecutor(1) as pool, store().write_transaction():
+        store().for_update(Incident.select()).execute()
+        pool.submit(clean_up, now + 400 * DAY).result(timeout=20)
+        assert Incident.select(peewee.fn.COUNT(Incident.id)).scalar() == 1
