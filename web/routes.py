@@ -231,7 +231,7 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application"),
     route("Alerts", "GET", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application_by_get"),
     route("Alerts", "GET", "/api/alert/status/<trace_id>/", events.get_status, permission="incident_read", doc_response=events.ALERT_STATUS, auth="view"),
-    route("Alerts", "GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read"),
+    route("Alerts", "GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read", query=events.TRACE_QUERY),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),

@@ -3,7 +3,7 @@
 The trace contains the names of contacts, never their addresses.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from models.domain.enums import (
     WorkState,
 )
 from models.domain.reasons import Reason, from_json
+from models.store.base import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
@@ -34,10 +35,33 @@ JsonDict = dict[str, Any]
 STATE_NAMES = {WorkState.PENDING: "queued", WorkState.DONE: "completed", WorkState.DEAD_LETTER: "failed"}
 
 
+# Alerts on a page of a trace.
+PAGE_SIZE = 100
+# Log entries of all incidents on a page, and likewise timers and notifications; they are divided equally, and
+# each incident has at least MIN_ENTRIES. The incident timeline shows the others, in pages.
+MAX_ENTRIES = 1_000
+MIN_ENTRIES = 10
+# The latest attempts of a message: a relay that is down for a day causes hundreds.
+MAX_ATTEMPTS = 50
+
+# Bodies and payloads can take megabytes, and no trace shows them.
+_RECEIPT = [column for column in Receipt._meta.sorted_fields if column is not Receipt.body]
+_EVENT = [column for column in Event._meta.sorted_fields if column is not Event.alert]
+_INCIDENT = (
+    Incident.id,
+    Incident.unique_id,
+    Incident.incident_number,
+    Incident.title,
+    Incident.status,
+    Incident.urgency,
+    Incident.creation_date,
+)
+
+
 def find_receipt(trace_id: str) -> Receipt | None:
-    """Return the receipt with its integration, service and router, or None."""
+    """Return the receipt without its body, with its integration, service and router; or None."""
     query = (
-        Receipt.select(Receipt, Integration, Service, GlobalRouter)
+        Receipt.select(*_RECEIPT, Integration, Service, GlobalRouter)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
         .switch(Receipt)
         .join(Service, peewee.JOIN.LEFT_OUTER)
@@ -49,15 +73,6 @@ def find_receipt(trace_id: str) -> Receipt | None:
     return found
 
 
-def list_events(receipt: Receipt, services: peewee.ModelSelect | None = None) -> list[Event]:
-    """Return the alerts of a receipt in order, each with its incident, integration and service.
-
-    `services` is a query of service rows; alerts that a router sent to other services are left out. None:
-    all alerts.
-    """
-    return list(_select_events(receipt, services))
-
-
 def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = None) -> Event | None:
     """Return the first alert of a receipt, for the alert status operation; None: the receipt has no alert."""
     found: Event | None = _select_events(receipt, services).first()
@@ -66,19 +81,25 @@ def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = Non
 
 def _select_events(receipt: Receipt, services: peewee.ModelSelect | None) -> "peewee.ModelSelect[Event]":
     query = (
-        Event.select(Event, Incident, Integration, Service)
+        Event.select(*_EVENT, *_INCIDENT, Integration, Service)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
         .switch(Event)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
         .switch(Event)
         .join(Service, peewee.JOIN.LEFT_OUTER, on=Event.service)
     )
-    condition = (
-        (Event.receipt == receipt.id)
-        if services is None
-        else ((Event.receipt == receipt.id) & Event.service.in_(services))
-    )
-    return query.where(condition).order_by(Event.position, Event.id)
+    return query.where(_is_shown(receipt, services)).order_by(Event.position, Event.id)
+
+
+def _is_shown(receipt: Receipt, services: peewee.ModelSelect | None) -> peewee.Expression:
+    """Return the condition for the alerts of a receipt in these services; None: in all services."""
+    of_receipt = Event.receipt == receipt.id
+    return of_receipt if services is None else of_receipt & Event.service.in_(services)
+
+
+def count_events(receipt: Receipt, services: peewee.ModelSelect | None = None) -> int:
+    """Return the number of alerts of a receipt that a trace shows, on all pages."""
+    return int(Event.select().where(_is_shown(receipt, services)).count())
 
 
 def get_status(receipt: Receipt, events: Collection[Event]) -> str:
@@ -86,30 +107,41 @@ def get_status(receipt: Receipt, events: Collection[Event]) -> str:
 
     One failed alert makes the receipt failed. Without a failed alert, one pending alert makes it queued.
     """
-    states = {_get_state(row) for row in (receipt, *events)}
+    return _name_status({_get_state(row.state, bool(row.error)) for row in (receipt, *events)})
+
+
+def _get_status_of_all(receipt: Receipt, services: peewee.ModelSelect | None) -> str:
+    """Return the status of a receipt and all its alerts, of which a page shows only some."""
+    kinds = Event.select(Event.state, Event.error.is_null(False)).where(_is_shown(receipt, services))
+    found = {_get_state(state, bool(has_error)) for state, has_error in kinds.distinct().tuples()}
+    return _name_status(found | {_get_state(receipt.state, bool(receipt.error))})
+
+
+def _name_status(states: Collection[WorkState]) -> str:
     for state in (WorkState.DEAD_LETTER, WorkState.PENDING):
         if state in states:
             return STATE_NAMES[state]
     return STATE_NAMES[WorkState.DONE]
 
 
-def _get_state(row: Receipt | Event) -> WorkState:
+def _get_state(state: int, has_error: bool) -> WorkState:
     """Return the state, but DEAD_LETTER for a dropped row. Only dropped rows are DONE with an error."""
-    state = WorkState(row.state)
-    return WorkState.DEAD_LETTER if state is WorkState.DONE and row.error else state
+    return WorkState.DEAD_LETTER if state == WorkState.DONE and has_error else WorkState(state)
 
 
-def build_trace(receipt: Receipt, services: peewee.ModelSelect | None = None) -> JsonDict:
-    """Return the alert trace of a receipt: its alerts stage by stage, and their incidents with deliveries.
+def build_trace(
+    receipt: Receipt, services: peewee.ModelSelect | None = None, *, start: int = 0, size: int = PAGE_SIZE
+) -> JsonDict:
+    """Return a page of the alert trace of a receipt: alerts stage by stage, their incidents with deliveries.
 
     `services` is a query of service rows; alerts that a router sent to other services are left out. None:
-    all alerts.
+    all alerts. `start` is the number of alerts before the page.
     """
-    events = list_events(receipt, services)
+    events = list(_select_events(receipt, services).limit(size).offset(start))
     incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
     return {
         "trace_id": receipt.trace_id,
-        "status": get_status(receipt, events),
+        "status": _get_status_of_all(receipt, services),
         "received_at": receipt.received_at,
         "replayed_at": receipt.replayed_at,
         "source": receipt.source,
@@ -117,6 +149,7 @@ def build_trace(receipt: Receipt, services: peewee.ModelSelect | None = None) ->
         "service": _build_reference(receipt.service),
         "router": _build_reference(receipt.router),
         "error": _to_text(receipt.error),
+        "count": count_events(receipt, services),
         "alerts": [_build_alert(event) for event in events],
         "incidents": _build_incidents(incidents),
     }
@@ -136,7 +169,7 @@ def _build_alert(event: Event) -> JsonDict:
         "alert_type": AlertType(event.alert_type).name.lower(),
         "entity_id": event.entity_id,
         "suppressed": event.suppressed,
-        "status": STATE_NAMES[_get_state(event)],
+        "status": STATE_NAMES[_get_state(event.state, bool(event.error))],
         "pending_stage": event.stage if event.state == WorkState.PENDING else None,
         "error": _to_text(event.error),
         "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in list_reasons(event)],
@@ -147,16 +180,15 @@ def _build_alert(event: Event) -> JsonDict:
 
 
 def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
+    limit = max(MAX_ENTRIES // max(len(incidents), 1), MIN_ENTRIES)
     rows = [incident.id for incident in incidents]
-    logs = _group_by_incident(
-        IncidentLog.select().where(IncidentLog.incident.in_(rows)).order_by(IncidentLog.id)
-    )
-    timers = _group_by_incident(
-        Timer.select().where(Timer.incident.in_(rows)).order_by(Timer.due_at, Timer.id)
-    )
+    logs = _load_first(IncidentLog, rows, limit, IncidentLog.id)
+    timers = _load_first(Timer, rows, limit, Timer.due_at, Timer.id)
+    found = _select_first(Notification, rows, limit, Notification.id)
     deliveries: dict[int, list[JsonDict]] = {}
-    for notification, entry in load_notification_entries(Notification.incident.in_(rows)):
+    for notification, entry in load_notification_entries(Notification.id.in_(found)):
         deliveries.setdefault(notification.incident_id, []).append(entry)
+    groups: tuple[dict[int, Any], ...] = (logs, timers, deliveries)
     return [
         {
             "incident_number": incident.incident_number,
@@ -165,9 +197,10 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
             "status": IncidentStatus(incident.status).name.lower(),
             "urgency": Urgency(incident.urgency).name.lower(),
             "creation_date": incident.creation_date,
-            "log": [build_log_entry(row) for row in logs.get(incident.id, ())],
-            "timers": [_build_timer(row) for row in timers.get(incident.id, ())],
-            "deliveries": deliveries.get(incident.id, []),
+            "log": [build_log_entry(row) for row in logs.get(incident.id, ())[:limit]],
+            "timers": [_build_timer(row) for row in timers.get(incident.id, ())[:limit]],
+            "deliveries": deliveries.get(incident.id, [])[:limit],
+            "is_truncated": any(len(group.get(incident.id, ())) > limit for group in groups),
         }
         for incident in incidents
     ]
@@ -196,11 +229,24 @@ def _to_text(reason: Reason | None) -> str | None:
 Row = TypeVar("Row", IncidentLog, Timer)
 
 
-def _group_by_incident(query: Iterable[Row]) -> dict[int, list[Row]]:
+def _load_first(
+    table: type[Row], incidents: Collection[int], limit: int, *order: peewee.Field
+) -> dict[int, list[Row]]:
+    """Load the first rows of each incident in this order, and one more than `limit`."""
     groups: dict[int, list[Row]] = {}
-    for row in query:
+    found = _select_first(table, incidents, limit, *order)
+    for row in table.select().where(table.id.in_(found)).order_by(*order):
         groups.setdefault(row.incident_id, []).append(row)
     return groups
+
+
+def _select_first(
+    table: type[Table], incidents: Collection[int], limit: int, *order: peewee.Field
+) -> peewee.Select:
+    """Return a query of the numbers of these rows. Only row numbers are sorted, not rows."""
+    place = peewee.fn.ROW_NUMBER().over(partition_by=[table.incident], order_by=list(order))
+    numbered = table.select(table.id, place.alias("place")).where(table.incident.in_(incidents))
+    return peewee.Select([numbered], [numbered.c.id]).where(numbered.c.place <= limit + 1)
 
 
 def build_log_entry(row: IncidentLog) -> JsonDict:
@@ -235,8 +281,12 @@ def load_notification_entries(where: peewee.Expression) -> list[tuple[Notificati
 
 
 def _load_attempts(messages: Collection[int]) -> dict[int, list[JsonDict]]:
+    """Load the latest attempts of these messages, in order."""
     found: dict[int, list[JsonDict]] = {}
-    query = Attempt.select().where(Attempt.message.in_(list(messages))).order_by(Attempt.id)
+    place = peewee.fn.ROW_NUMBER().over(partition_by=[Attempt.message], order_by=[Attempt.id.desc()])
+    numbered = Attempt.select(Attempt.id, place.alias("place")).where(Attempt.message.in_(list(messages)))
+    latest = peewee.Select([numbered], [numbered.c.id]).where(numbered.c.place <= MAX_ATTEMPTS)
+    query = Attempt.select().where(Attempt.id.in_(latest)).order_by(Attempt.id)
     for row in query:
         entry = {
             "at": row.at,
@@ -270,5 +320,6 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "done_at": notification.done_at,
         "message_id": message.message_id,
         "next_attempt_at": next_attempt_at if notification.state == NotificationStatus.PENDING else None,
+        "attempt_count": message.attempts,
         "attempts": own_attempts,
     }

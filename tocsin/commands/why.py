@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import click
 
 from models.domain.enums import WorkState
 from models.reports import alert_trace
+from models.store.base import store
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
@@ -18,18 +19,30 @@ JsonDict = dict[str, Any]
 
 @click.command()
 @click.argument("trace_id")
+@click.option(
+    "--page",
+    type=click.IntRange(min=1),
+    default=1,
+    help=f"The page of a body with more than {alert_trace.PAGE_SIZE} alerts.",
+)
 @as_json_option
-def why(trace_id: str, as_json: bool) -> None:
+def why(trace_id: str, page: int, as_json: bool) -> None:
     """Show the stages that an alert passed through, and its incident, timers and delivery attempts.
 
     Exit code 1: there is no such alert. 3: the database cannot be read.
     """
-    with open_read_only():
+    start = (page - 1) * alert_trace.PAGE_SIZE
+    with open_read_only() as settings:
         receipt = alert_trace.find_receipt(trace_id.strip().lower())
-        trace = alert_trace.build_trace(receipt) if receipt else None
+        trace = alert_trace.build_trace(receipt, start=start) if receipt else None
+        kept_since = store().now() - timedelta(days=settings.keep_alerts)
     if receipt is None or trace is None:
         click.echo(
-            to_printable(f"no alert with the trace_id {trace_id} (Tocsin keeps alerts for 30 days)"), err=True
+            to_printable(
+                f"no alert with the trace_id {trace_id} is stored; alerts accepted before"
+                f" {_format_time(kept_since)} UTC were deleted, unless they are needed (TOCSIN_KEEP_ALERTS)"
+            ),
+            err=True,
         )
         sys.exit(PROBLEMS_FOUND)
     if as_json:
@@ -37,6 +50,8 @@ def why(trace_id: str, as_json: bool) -> None:
         return
     for text in format_lines(trace, WorkState(receipt.state)):
         click.echo(to_printable(text))
+    if (left := trace["count"] - start - len(trace["alerts"])) > 0:
+        click.echo(f"\n{left} more alerts: --page {page + 1}")
 
 
 def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:
@@ -109,6 +124,8 @@ def _format_incident(incident: JsonDict) -> Iterator[str]:
     )
     for at, text in sorted(_list_entries(incident), key=lambda entry: entry[0]):
         yield f"  {_format_time(at)}  {text}"
+    if incident["is_truncated"]:
+        yield "  more entries are in the timeline of the incident"
 
 
 def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:

@@ -42,14 +42,17 @@ class Page:
         return (self.number - 1) * self.size
 
 
-def read_page(body: Mapping[str, object] | None = None) -> Page:
-    """Read the page from the query, or else from the body. NotFound for an invalid page number."""
+def read_page(body: Mapping[str, object] | None = None, *, default: int = DEFAULT_SIZE) -> Page:
+    """Read the page from the query, or else from the body. NotFound for an invalid page number.
+
+    `default` is the size if the request names none.
+    """
     parameters = {**(body or {}), **request.args.to_dict()}
     number = str(parameters.get("page") or 1)
     if not _NUMBER.fullmatch(number):
         raise NotFound
-    size = str(parameters.get("page_size") or DEFAULT_SIZE)
-    size_asked = int(size) if _NUMBER.fullmatch(size) else DEFAULT_SIZE
+    size = str(parameters.get("page_size") or default)
+    size_asked = int(size) if _NUMBER.fullmatch(size) else default
     return Page(int(number), min(size_asked, MAX_SIZE))
 
 
@@ -68,6 +71,16 @@ def build_page(
         "next": _build_url(page, 1) if len(rows) > page.size else None,
         "previous": _build_url(page, -1) if page.number > 1 else None,
         "results": show(rows[: page.size]),
+    }
+
+
+def build_links(page: Page, count: int) -> dict[str, str | None]:
+    """Return `next` and `previous` of a page in a list of `count` rows. NotFound after the last page."""
+    if page.number > 1 and page.start >= count:
+        raise NotFound
+    return {
+        "next": _build_url(page, 1) if page.start + page.size < count else None,
+        "previous": _build_url(page, -1) if page.number > 1 else None,
     }
 
 

@@ -20,7 +20,7 @@ from models.tables.services import Service
 from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
-from web.http import access, auth, client_profile, serialization
+from web.http import access, auth, client_profile, paging, serialization
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
 from web.http.fields import Boolean, List, Number, Schema, Text
 from web.incidents import alerts, attachments
@@ -83,10 +83,20 @@ class StatusSchema(Schema):
     error = Text(dump_only=True)
 
 
+class TraceQuery(Schema):
+    page = Text(metadata={"description": "The number of the page of alerts, from 1."})
+    page_size = Text(
+        metadata={
+            "description": f"Alerts per page: {alert_trace.PAGE_SIZE} by default, at most {paging.MAX_SIZE}."
+        }
+    )
+
+
 ALERT_BODY = AlertBodySchema()
 EVENT = EventSchema()
 ACCEPTED = AcceptedSchema()
 ALERT_STATUS = StatusSchema()
+TRACE_QUERY = TraceQuery()
 
 
 def create_by_key(integration_key: str) -> Response:
@@ -323,6 +333,23 @@ def _select_visible_services(receipt: Receipt) -> peewee.ModelSelect | None:
 
 
 def get_trace(trace_id: str) -> dict[str, object]:
-    """Get the trace of an alert: each stage with its reason, the incident, timers and deliveries."""
-    receipt = _access_receipt(trace_id)
-    return alert_trace.build_trace(receipt, _select_visible_services(receipt))
+    """Get the trace of an alert: each stage with its reason, the incident, timers and deliveries.
+
+    The alerts of a large body have pages, by default of 100 alerts. `incidents` are those of the page.
+    `is_truncated`: an incident has more entries, which its timeline shows.
+    """
+    try:
+        receipt = _access_receipt(trace_id)
+    except NotFound:
+        raise NotFound(detail=_describe_unknown_alert()) from None
+    page = paging.read_page(default=alert_trace.PAGE_SIZE)
+    trace = alert_trace.build_trace(
+        receipt, _select_visible_services(receipt), start=page.start, size=page.size
+    )
+    return {**trace, **paging.build_links(page, trace["count"])}
+
+
+def _describe_unknown_alert() -> str:
+    """Return the same text for alerts that were deleted, that never existed, and of other accounts."""
+    days = current_app.config["SETTINGS"].keep_alerts
+    return f"No alert with this trace_id is stored. Alerts are deleted {days} days after they were accepted."

@@ -119,3 +119,17 @@ def test_an_unknown_trace_id_is_an_error(world, run):
 
     assert result.exit_code == 1
     assert result.output.startswith("no alert with the trace_id")
+    assert "were deleted, unless they are needed (TOCSIN_KEEP_ALERTS)" in result.output
+
+
+def test_a_large_body_has_pages(world, now, run):
+    alerts = ",".join(f'{{"fingerprint":"{number}"}}' for number in range(130))
+    receipt = accept(world, now, source="prometheus", body=f'{{"alerts":[{alerts}]}}'.encode())
+    while process_lane.run(world.service.id).taken:
+        pass
+
+    first, second = run(receipt.trace_id).output, run(receipt.trace_id, "--page", "2").output
+
+    assert (first.count("\nalert "), second.count("\nalert ")) == (100, 30)
+    assert first.endswith("\n30 more alerts: --page 2\n")
+    assert "more alerts" not in second

@@ -4,17 +4,21 @@ import errno
 import json
 import threading
 from contextlib import contextmanager
+from datetime import timedelta
 
 import peewee
 import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
+from models.store.base import store
+from models.store.ids import new_short_id
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
 from tests.support.polling import wait_until
 from web.ingest import events, group_commit
 from workers.alerts import process_lane
+from workers.periodic import retention
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
 
@@ -312,3 +316,37 @@ def test_the_alert_trace_shows_the_stages(ask, world):
     assert shown["alerts"][0]["stages"][-1] == {"stage": "notify", "reason": "Notified now: Alice."}
     assert shown["received_at"].endswith("Z")
     assert "alice@example.org" not in json.dumps(shown)
+
+
+def test_the_alert_trace_has_pages(ask, world):
+    trace_id = send_alert(ask, world)
+    process_lane.run(world.service.id)
+    event = Event.get()
+    for position in (1, 2):
+        columns = event.__data__ | {"unique_id": new_short_id(), "position": position}
+        del columns["id"]
+        Event.create(**columns)
+    path = f"/api/tocsin/alerts/{trace_id}/"
+
+    first, last = (ask("GET", f"{path}?page={page}&page_size=2").json for page in (1, 2))
+
+    assert (first["count"], len(first["alerts"]), first["previous"]) == (3, 2, None)
+    assert first["next"].endswith(f"{path}?page=2&page_size=2")
+    assert (len(last["alerts"]), last["next"]) == (1, None)
+    assert ask("GET", f"{path}?page=3&page_size=2").status_code == 404
+    assert ask("GET", path).json["next"] is None
+
+
+def test_the_trace_of_a_deleted_alert_says_when_alerts_are_deleted(ask, world, now):
+    trace_id = send_alert(ask, world)
+    process_lane.run(world.service.id)
+    path = f"/api/tocsin/alerts/{trace_id}/"
+    foreign = ask("GET", path, who="mallory").json
+    Event.update(incident=None).execute()
+    retention.clean_up(store().now() + timedelta(days=31))
+
+    gone = ask("GET", path)
+
+    says = "No alert with this trace_id is stored. Alerts are deleted 30 days after they were accepted."
+    assert (gone.status_code, gone.json["detail"]) == (404, says)
+    assert foreign == gone.json, "the answer does not show whether another account has the alert"
