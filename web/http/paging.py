@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import peewee
-from flask import request
+from flask import Response, request
 
 from web.http import serialization
 from web.http.errors import NotFound
@@ -15,6 +15,9 @@ from web.http.fields import OptionalNumber, Schema, Text
 DEFAULT_SIZE = 10
 # Contract section 6: a page never has more results, even if the request asks for a larger page_size.
 MAX_SIZE = 100
+
+# Rows of an array without a requested page: 17 MB with the longest texts.
+MAX_ARRAY = 1_000
 
 # What the query of a list finds: a row, or the columns of a row.
 Found = TypeVar("Found")
@@ -72,6 +75,34 @@ def build_page(
         "previous": _build_url(page, -1) if page.number > 1 else None,
         "results": show(rows[: page.size]),
     }
+
+
+def build_array(
+    query: peewee.SelectBase,
+    show: Callable[[list[Found]], Sequence[object]],
+    latest: peewee.SelectBase | None = None,
+) -> Response:
+    """Build the array of a long list: the requested page, or else at most MAX_ARRAY rows.
+
+    These are the first rows or, with `latest` (the query in reverse order), the last ones. The header `Link`
+    (RFC 8288) has the addresses of the other rows.
+    """
+    if "page" in request.args:
+        page = build_page(query, read_page(), show)
+        links = {name: page[name] for name in ("next", "previous")}
+        return _build_linked(page["results"], links)
+    rows = list((query if latest is None else latest).limit(MAX_ARRAY + 1))
+    has_more, rows = len(rows) > MAX_ARRAY, rows[:MAX_ARRAY]
+    first = _build_url(Page(1, MAX_SIZE), 0) if has_more else None
+    return _build_linked(show(rows if latest is None else rows[::-1]), {"first": first})
+
+
+def _build_linked(rows: object, links: Mapping[str, object]) -> Response:
+    response = serialization.build_response(rows)
+    for relation, url in links.items():
+        if url is not None:
+            response.headers.add("Link", f'<{url}>; rel="{relation}"')
+    return response
 
 
 def build_links(page: Page, count: int) -> dict[str, str | None]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import peewee
+from flask import Response
 from marshmallow import fields
 
 from models.store.prepared import in_list
@@ -16,9 +17,6 @@ from web.http import access, client_profile, paging
 from web.http.auth import viewer
 from web.http.fields import Boolean, List, Moment, Number, Reference, Schema, Text
 from web.incidents import attachments
-
-# Number of the latest alerts in an answer to a client that does not request pages.
-MAX_ALERTS = 5_000
 
 
 class IntegrationObject(Schema):
@@ -86,7 +84,7 @@ class StoredAttachments(msgspec.Struct):
 _decode = msgspec.json.Decoder(StoredAttachments).decode
 
 
-def index(incident: str) -> dict[str, object] | list[dict[str, object]]:
+def index(incident: str) -> dict[str, object] | Response:
     """List the alerts of an incident, oldest first."""
     row = access.access_incident(viewer(), incident)
     found = Event.select(Event.id).where(Event.incident == row).tuples()
@@ -94,8 +92,7 @@ def index(incident: str) -> dict[str, object] | list[dict[str, object]]:
         return paging.build_page(
             found.order_by(Event.id), paging.read_page(), load_alerts, count=found.count()
         )
-    latest = list(found.order_by(Event.id.desc()).limit(MAX_ALERTS))
-    return load_alerts(latest[::-1])
+    return paging.build_array(found.order_by(Event.id), load_alerts, latest=found.order_by(Event.id.desc()))
 
 
 def load_alerts(page: list[tuple[int]]) -> list[dict[str, object]]:

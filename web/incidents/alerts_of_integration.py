@@ -1,6 +1,6 @@
 """The alerts of an integration (contract 2.8, X9), and the integration of a key (X8)."""
 
-from flask import request
+from flask import Response, request
 from marshmallow import fields
 
 from models.domain.applications import APPLICATIONS
@@ -33,14 +33,14 @@ class IntegrationMetadataSchema(Schema):
 METADATA = IntegrationMetadataSchema()
 
 
-def index(team_id: str, service_id: str, integration_id: str) -> dict[str, object] | list[dict[str, object]]:
+def index(team_id: str, service_id: str, integration_id: str) -> dict[str, object] | Response:
     """List the alerts of an integration, newest first: a page, or the latest alerts."""
     integration = access.access_integration(viewer(), team_id, service_id, integration_id)
     found = Event.select(Event.id).where(Event.integration == integration)
     latest = found.order_by(Event.id.desc()).tuples()
     if client_profile.current().has_paged_lists or "page" in request.args:
         return paging.build_page(latest, paging.read_page(), alerts.load_alerts)
-    return alerts.load_alerts(list(latest.limit(alerts.MAX_ALERTS)))
+    return paging.build_array(latest, alerts.load_alerts)
 
 
 def get_metadata(integration_key: str) -> dict[str, object]:

@@ -57,10 +57,8 @@ class IncidentNotes(IncidentResource[IncidentNote]):
         notes = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
         return notes.where(IncidentNote.incident == parent)
 
-    def index(self, **ids: str) -> list[IncidentNote] | Response:
+    def index(self, **ids: str) -> Response:
         """Return an array, or a page for a published client (contract 1.6)."""
-        if not client_profile.current().has_paged_lists:
-            return super().index(**ids)
         parent = self.get_parent(**ids)
         rows = self.select_rows(parent).order_by(IncidentNote.creation_date, IncidentNote.id)
 
@@ -70,6 +68,8 @@ class IncidentNotes(IncidentResource[IncidentNote]):
             )
             return dumped
 
+        if not client_profile.current().has_paged_lists:
+            return paging.build_array(rows, show)
         return serialization.build_response(
             paging.build_page(rows, paging.read_page(), show, count=rows.count())
         )

@@ -6,6 +6,7 @@ import pytest
 
 from models.store.ids import new_uuid
 from tests.support.alerts import accept
+from web.http import paging
 from workers.alerts import process_lane
 
 
@@ -96,3 +97,19 @@ def test_an_alert_has_its_attachments(ask, alerts, world, now):
     (url,) = alert["urls"]
     assert (url["link_url"], url["link_text"]) == ("https://example.org/graph", "Graph")
     assert (alert["images"], alert["notes"]) == ([], [])
+
+
+def test_long_arrays_have_the_latest_alerts_and_lead_to_pages(ask, alerts, world, now, monkeypatch):
+    for number in range(4):
+        accept(world, now, message="Disk full", alert_type="critical", entity_id="db1", summary=f"{number}")
+    process_lane.run(world.service.id)
+    of_incident = "/api/incidents/2/alerts/"
+    complete = [ask("GET", path).json for path in (alerts, of_incident)]
+    monkeypatch.setattr(paging, "MAX_ARRAY", 2)
+    found = [ask("GET", path) for path in (alerts, of_incident)]
+
+    # The alerts of an integration begin with the latest, those of an incident with the first.
+    assert [answer.json for answer in found] == [complete[0][:2], complete[1][-2:]]
+    assert ['rel="first"' in answer.headers["Link"] for answer in found] == [True, True]
+    page = ask("GET", f"{of_incident}?page=2&page_size=1")
+    assert (page.json, len(page.headers.get_all("Link"))) == (complete[1][1:2], 2)

@@ -7,6 +7,7 @@ from models.store.ids import new_short_id, new_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.teams import TeamMember
+from web.http import paging
 
 NOTES = "/api/incidents/1/note/"
 
@@ -46,6 +47,25 @@ def test_notes_are_listed_oldest_first_and_paged_for_published_clients(write, as
     assert [note["note"] for note in array] == texts
     assert (page["count"], page["next"], page["results"]) == (12, None, array[10:])
     assert page["previous"].endswith("/note/?page=1&page_size=10")
+
+
+def test_a_long_array_of_notes_leads_to_its_pages(write, ask, monkeypatch, statements):
+    for number in range(5):
+        write(f"note {number}")
+    assert "Link" not in ask("GET", NOTES).headers
+    monkeypatch.setattr(paging, "MAX_ARRAY", 3)
+    with statements() as seen:
+        first = ask("GET", NOTES)
+    path = "<https://tocsin.example.org/api/incidents/1/note/?page={}&page_size={}>"
+
+    assert [note["note"] for note in first.json] == ["note 0", "note 1", "note 2"]
+    assert first.headers["Link"] == f'{path.format(1, 100)}; rel="first"'
+    assert "LIMIT" in next(text for text, _ in seen if 'FROM "incident_note"' in text)
+    page = ask("GET", f"{NOTES}?page=2&page_size=2")
+    assert [note["note"] for note in page.json] == ["note 2", "note 3"]
+    assert page.headers.get_all("Link") == [
+        f'{path.format(3, 2)}; rel="next"', f'{path.format(1, 2)}; rel="previous"',
+    ]  # fmt: skip
 
 
 def test_a_note_of_a_rule_has_no_user(ask, incident, now):
