@@ -1,21 +1,31 @@
-"""Limit how many expensive requests run in a web process at once, so that it can still accept alerts."""
+"""Limit how many expensive requests run at once, so that web processes can still accept alerts."""
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 
+import peewee
+
+from models.store.base import STORE_ERRORS, store
 from models.tables.accounts import Account
+from models.tables.rate_limits import RateLimit
 from web.http.errors import Throttled
 
 # The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
+# A process that is killed does not release its lease. Longer than an expensive request takes under load.
+LEASE_S = 30.0
 
 
 class ConcurrencyLimit:
-    """At most `max_requests` at the same time in this process, and one per account."""
+    """At most `max_requests` at the same time in this process, and one per account.
 
-    def __init__(self, max_requests: int) -> None:
+    With a name, the account has one in all processes together: the request holds a lease in the store.
+    """
+
+    def __init__(self, max_requests: int, name: str = "") -> None:
         self.max_requests = max_requests
+        self._name = name
         self._lock = threading.Lock()
         self._accounts: set[int] = set()
 
@@ -30,7 +40,42 @@ class ConcurrencyLimit:
                 raise Throttled(RETRY_AFTER_S)
             self._accounts.add(account.id)
         try:
-            yield
+            with _hold_lease(account, f"running {self._name}") if self._name else nullcontext():
+                yield
         finally:
             with self._lock:
                 self._accounts.discard(account.id)
+
+
+@contextmanager
+def _hold_lease(account: Account, operation: str) -> Iterator[None]:
+    """Hold the lease of an account for an operation. Raises Throttled if another process holds it.
+
+    It is a row of the table of rate limits, whose only time is the end of the lease.
+    """
+
+    def select() -> "peewee.ModelSelect[RateLimit]":
+        return RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
+
+    # Check first without a lock, so that a client with many requests does not block others.
+    _check_lease(select().first(), store().now().timestamp())
+    with store().write_transaction():
+        RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
+        row = store().for_update(select()).get()
+        now_s = store().now().timestamp()
+        _check_lease(row, now_s)
+        lease = [now_s + LEASE_S]
+        RateLimit.update(recent=lease).where(RateLimit.id == row.id).execute()
+    try:
+        yield
+    finally:
+        # Without the store, the lease ends by itself. The answer of the request is complete.
+        with suppress(*STORE_ERRORS), store().write_transaction():
+            if (row := store().for_update(select()).first()) is not None and row.recent == lease:
+                RateLimit.update(recent=[]).where(RateLimit.id == row.id).execute()
+
+
+def _check_lease(row: RateLimit | None, now_s: float) -> None:
+    # A later time was stored before the clock was set back.
+    if row is not None and any(now_s < until <= now_s + LEASE_S for until in row.recent):
+        raise Throttled(RETRY_AFTER_S)

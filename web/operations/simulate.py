@@ -39,7 +39,7 @@ from web.rules.dry_run import SOURCE
 
 # CPU time of one simulation, in seconds. A longer simulation is truncated.
 MAX_CPU_S = 2.0
-CONCURRENCY = ConcurrencyLimit(2)
+CONCURRENCY = ConcurrencyLimit(2, "simulate")
 
 
 class SimulateSchema(Schema):

@@ -52,7 +52,7 @@ from web.http.fields import (
 from web.rules import alert_rules
 from web.rules.rule_actions import ActionSchema
 
-CONCURRENCY = ConcurrencyLimit(2)
+CONCURRENCY = ConcurrencyLimit(2, "rules/try")
 # Limits of a trace: the number of steps, and the CPU time in seconds.
 MAX_STEPS = 200
 MAX_TRACE_S = 1.0

@@ -46,7 +46,7 @@ def list_notified(answer):
 
 
 def dump_all_rows():
-    tables = [table for table in TABLES if table._meta.table_name != "token"]
+    tables = [table for table in TABLES if table._meta.table_name not in ("token", "rate_limit")]
     return {
         table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
     }

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
-from models.tables.accounts import Account, bump_version
+from models.tables.accounts import bump_version
 from tests.support.rules import action, add_rule
 from tests.support.scenarios.timers import set_policy
 from tests.support.web.simulate_requests import DISK, SIMULATE, simulate
@@ -76,9 +76,10 @@ def test_an_account_runs_one_simulation_at_a_time(ask, simulate, world):
     assert simulate()["notified"]
 
 
-def test_a_web_process_runs_two_simulations_at_a_time(ask, simulate, world):
+def test_a_web_process_runs_two_simulations_at_a_time(ask, simulate, world, now):
     body = {"integration": world.integration.unique_id, "alert": DISK}
-    other_accounts = (world.mallory.account, Account(id=0))
+    third, _ = provisioning.create_account("Third", "third@example.net", now)
+    other_accounts = (world.mallory.account, third)
     with ExitStack() as busy:
         busy.enter_context(simulate_module.CONCURRENCY.acquire(other_accounts[0]))
         assert simulate()["notified"]

@@ -319,7 +319,7 @@ def test_unknown_ids_are_not_found(ask, alert_result):
 
 def test_a_dry_run_writes_nothing(ask, dry_run, world, alert):
     def rows() -> list:
-        tables = [table for table in TABLES if table._meta.table_name != "token"]
+        tables = [table for table in TABLES if table._meta.table_name not in ("token", "rate_limit")]
         return [sorted(map(repr, table.select().tuples().execute(db))) for table in tables]
 
     alert_result = alert()
