@@ -223,27 +223,44 @@ class LimitedResource(Resource[Row, Parent]):
         existing = self.model.select().where(self.parent_field == parent)
         if existing.count() >= self.max_rows:
             reject(self.noun, f"No more than {self.max_rows} are allowed.")
-        return super().insert(parent, {**self.get_placement(existing), **values})
+        return super().insert(parent, self.place(existing, values))
 
-    def get_placement(self, existing: "peewee.ModelSelect[Row]") -> dict[str, object]:
-        """Return the values of a new row that depend on the existing rows."""
-        return {}
+    def place(self, existing: "peewee.ModelSelect[Row]", values: dict[str, object]) -> dict[str, object]:
+        """Return the values of a new row with those that depend on the existing rows."""
+        return values
 
 
 class OrderedResource(LimitedResource[Row, Parent]):
-    """A resource with ordered rows, by `position` from 1. A new row is the last one."""
+    """A resource with ordered rows, by `position` from 1. A new row is the last one.
+
+    No position is larger than `max_rows`, so that there is always a next position for a new row.
+    """
 
     order = ("position", "id")
 
-    def get_placement(self, existing: "peewee.ModelSelect[Row]") -> dict[str, object]:
-        last = existing.select(peewee.fn.MAX(self.model.position)).scalar()
-        return {"position": (last or 0) + 1}
+    def place(self, existing: "peewee.ModelSelect[Row]", values: dict[str, object]) -> dict[str, object]:
+        if "position" in values:
+            return values
+        last = existing.select(peewee.fn.MAX(self.model.position)).scalar() or 0
+        if last >= self.max_rows:
+            last = self._close_gaps(existing)
+        return {**values, "position": last + 1}
+
+    def _close_gaps(self, existing: "peewee.ModelSelect[Row]") -> int:
+        """Give the rows the positions 1, 2, 3 and so on. Return the last one. Equal positions stay equal."""
+        column = self.model.position
+        used = [position for (position,) in existing.select(column).distinct().order_by(column).tuples()]
+        dense = peewee.Case(column, [(position, place) for place, position in enumerate(used, start=1)])
+        self.model.update(position=dense).where(self.model.id.in_(existing.select(self.model.id))).execute()
+        return len(used)
 
     def check_values(self, values: dict[str, object], parent: Parent, row: Row | None) -> dict[str, object]:
-        """Ignore position 0: clients that send all their fields send 0 for no position."""
-        if not values.get("position"):
-            values.pop("position", None)
-        return values
+        """Ignore position 0: clients that send all their fields send 0 for no position.
+
+        A position after the last possible one means that one.
+        """
+        position = values.pop("position", None)
+        return {**values, "position": min(position, self.max_rows)} if position else values
 
 
 def lock_row(row: Row) -> Row:

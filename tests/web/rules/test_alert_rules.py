@@ -377,3 +377,38 @@ def test_each_write_increments_the_configuration_version(ask, rules, world):
         seen.append(version())
 
     assert seen == sorted(set(seen))
+
+
+def test_a_position_is_at_most_the_number_of_rules_that_an_integration_can_have(ask, rules):
+    first = ask("POST", rules, {"position": 2**31 - 1}).json
+    second = ask("POST", rules, {}).json
+    moved = ask("PATCH", f"{rules}{second['unique_id']}/", {"position": 2**31 - 1}).json
+
+    assert (first["position"], moved["position"]) == (alert_rules.MAX_RULES, alert_rules.MAX_RULES)
+
+
+def test_a_rule_can_be_added_after_the_largest_position(ask, rules):
+    """The rules that exist get positions without gaps. Their order, also of equal positions, stays."""
+    for description, position in (("a", 7), ("b", 2**31 - 1), ("c", 7)):
+        ask("POST", rules, {"description": description, "position": position})
+    # As an earlier version stored it.
+    AlertRule.update(position=2**31 - 1).where(AlertRule.description == "b").execute()
+
+    made = ask("POST", rules, {"description": "d"})
+
+    assert made.status_code == 201
+    listed = [(rule["description"], rule["position"]) for rule in ask("GET", rules).json]
+    assert listed == [("a", 1), ("c", 1), ("b", 2), ("d", 3)]
+
+
+def test_rules_of_other_integrations_keep_their_positions(ask, rules, world):
+    service = rules.partition("integrations/")[0]
+    body = {"name": "Other", "application": world.integration.application}
+    other = ask("POST", f"{service}integrations/", body).json["unique_id"]
+    ask("POST", f"{service}integrations/{other}/transformers/", {"position": 9})
+    ask("POST", rules, {"position": 2**31 - 1})
+
+    ask("POST", rules, {})
+
+    assert [rule["position"] for rule in ask("GET", rules).json] == [1, 2]
+    assert AlertRule.get(AlertRule.integration != world.integration).position == 9

@@ -133,3 +133,11 @@ def test_a_task_is_found_only_under_its_template(ask, templates, tasks):
 
     assert ask("GET", f"{templates}{other}/tasks/{one}/").status_code == 404
     assert ask("GET", f"{templates}{other}/tasks/").json == []
+
+
+def test_a_task_can_be_added_after_the_largest_position(ask, tasks):
+    first = ask("POST", tasks, {"title": "a", "position": 2**31 - 1}).json
+    second = ask("POST", tasks, {"title": "b"})
+
+    assert (first["position"], second.status_code) == (MAX_TASKS, 201)
+    assert [(task["title"], task["position"]) for task in ask("GET", tasks).json] == [("a", 1), ("b", 2)]
