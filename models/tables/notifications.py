@@ -18,6 +18,8 @@ class Message(Table):
       some seconds only.
     - `kind`: set for a message without notifications, for example an invitation; None for a test message.
     - `requested_by`: for a message without notifications, the name of the person who requested it.
+    - `instead_of`: only for the user's own e-mail address. The message to a contact that could not be sent.
+      The two are tried in turn until one of them is sent (schedules/timers/retries.py).
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)
@@ -35,12 +37,14 @@ class Message(Table):
     state = peewee.SmallIntegerField(default=0)
     outcome = ReasonField(null=True)
     done_at = UtcField(null=True)
+    instead_of = peewee.ForeignKeyField("self", null=True, on_delete="SET NULL", index=False)
 
 
 Message.declare_index("message_due", "channel", "next_attempt_at", where="state = 0")
 # For each channel: the last sent message and the failed ones since then, to see whether the channel works.
 Message.declare_index("message_sent", "channel", "done_at", where="state = 1")
 Message.declare_index("message_failed", "channel", "done_at", where="state = 3")
+Message.declare_index("message_instead_of", "instead_of", where="instead_of_id IS NOT NULL")
 
 
 class Notification(Table):
