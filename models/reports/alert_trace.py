@@ -4,7 +4,6 @@ The trace contains the names of contacts, never their addresses.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Any, TypeVar
 
 import peewee
@@ -300,9 +299,7 @@ def _load_attempts(messages: Collection[int]) -> dict[int, list[JsonDict]]:
 
 def _build_notification(notification: Notification, attempts: dict[int, list[JsonDict]]) -> JsonDict:
     message = notification.message
-    next_attempt_at: datetime | None = (
-        message.next_attempt_at if message.state == MessageStatus.PENDING else None
-    )
+    is_pending = notification.state == NotificationStatus.PENDING and message.state == MessageStatus.PENDING
     own_attempts = attempts.get(notification.message_id, [])
     if notification.state == NotificationStatus.CANCELLED:
         # Later attempts carried the other notifications of the message.
@@ -316,10 +313,11 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "reason": str(notification.reason),
         "not_before": notification.not_before,
         "state": NotificationStatus(notification.state).name.lower(),
-        "outcome": _to_text(notification.outcome),
+        # Why a pending message is not sent yet.
+        "outcome": _to_text(message.outcome if is_pending else notification.outcome),
         "done_at": notification.done_at,
         "message_id": message.message_id,
-        "next_attempt_at": next_attempt_at if notification.state == NotificationStatus.PENDING else None,
+        "next_attempt_at": message.next_attempt_at if is_pending else None,
         "attempt_count": message.attempts,
         "attempts": own_attempts,
     }

@@ -134,8 +134,8 @@ def _count_overdue_timers(now: datetime) -> Overdue:
     return Overdue(count, Timer.due_at.python_value(since))
 
 
-# Longer than any retry delay (schedules/timers/retries.py: two minutes).
-MAX_RETRY_DELAY = timedelta(minutes=5)
+# Longer than any retry delay and hold (schedules/timers/retries.py).
+MAX_RETRY_DELAY = timedelta(hours=1)
 # Earlier than any stored time.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

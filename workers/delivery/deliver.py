@@ -32,7 +32,14 @@ from workers.delivery.outbox import (
     record_attempt,
 )
 from workers.delivery.render import RenderedMessage, render_message
-from workers.delivery.transport.channel import Channel, Refused, RelayConnection, RelayError, TemporaryError
+from workers.delivery.transport.channel import (
+    Channel,
+    Refused,
+    RelayConnection,
+    RelayError,
+    TemporaryError,
+    UnusableAddress,
+)
 from workers.delivery.transport.relay_gate import RelayGate
 
 log = structlog.get_logger()
@@ -209,7 +216,7 @@ def _send(
     if missing_setting := runtime.channel.find_missing_setting():
         return DeliveryOutcome.NOT_CONFIGURED, make_reason("not_configured", problem=missing_setting)
     if not rendered.message.to:
-        return DeliveryOutcome.REFUSED, make_reason("contact_deleted")
+        return DeliveryOutcome.UNUSABLE, make_reason("contact_deleted")
     detail = conn.send(rendered.message)
     runtime.gate.record_success()
     return DeliveryOutcome.SENT, detail
@@ -222,6 +229,8 @@ def _classify_error(
         case Refused():
             runtime.gate.record_success()
             return DeliveryOutcome.REFUSED, error.reason
+        case UnusableAddress():
+            return DeliveryOutcome.UNUSABLE, error.reason
         case TemporaryError():
             runtime.gate.record_success()
             return DeliveryOutcome.TEMPORARY, error.reason

@@ -1,16 +1,20 @@
-"""Notify a person at their own e-mail address when a message to a contact is given up.
+"""Notify a person at their own e-mail address when a message to a contact cannot be sent.
 
-So nobody is left without a notification: invariant 9 (design, section 2).
+So nobody is left without a notification: invariant 9 (design, section 2). The message to the contact may be
+retried. Then the two are tried in turn: only one of them is due, so that only one of them is sent.
 """
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import peewee
 
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.domain.enums import NotificationStatus
+from models.domain.enums import MessageStatus, NotificationStatus
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason, make_reason
+from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
@@ -19,23 +23,64 @@ from models.tables.users import ContactMethod
 USER_EMAIL_SUFFIX = ":account:-"
 
 
-def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool:
+class Alternate(NamedTuple):
+    """The message that is tried in turn with another one. `outcome`: why it is not sent yet."""
+
+    row: int
+    is_pending: bool
+    attempts: int
+    outcome: Reason | None
+
+
+def lock_alternate(message: int, instead_of: int | None) -> Alternate | None:
+    """Lock a message, its alternate and the notifications of both; return the alternate, None without one."""
+    pair = Message.id.in_([message, instead_of]) if instead_of else _is_in_pair_of(message)
+    found = list(store().for_update(Message.select().where(pair).order_by(Message.id)))
+    others = [row for row in found if row.id != message]
+    if not others:
+        return None
+    lock_notifications(row.id for row in found)
+    other = others[-1]
+    return Alternate(other.id, other.state == MessageStatus.PENDING, other.attempts, other.outcome)
+
+
+def _is_in_pair_of(message: int) -> peewee.Expression:
+    return (Message.id == message) | (Message.instead_of == message)
+
+
+def lock_notifications(messages: Iterable[int]) -> None:
+    """Lock in the same order as models/write/notifications.py; otherwise the two can deadlock."""
+    rows = Notification.select(Notification.id).where(Notification.message.in_(list(messages)))
+    list(store().for_update(rows.order_by(Notification.id)))
+
+
+def take_turns(alternate: Alternate, at: datetime, delay: timedelta) -> datetime:
+    """Make the alternate due after the delay, or now if it was never tried. Return when."""
+    due_at = at + delay if alternate.attempts else at
+    pending = (Message.id == alternate.row) & (Message.state == MessageStatus.PENDING)
+    Message.update(next_attempt_at=due_at).where(pending).execute()
+    return due_at
+
+
+def notify_user_email(
+    message_row: int, now: datetime, *, refused: bool, relay_set: bool = True
+) -> Alternate | None:
     """Create the pending notifications of a message for the user's own e-mail address, due now.
 
-    Return whether any notification was created. `refused`: the contact refuses messages permanently, so that
-    another address of the same channel may help.
+    Return their message; None if none was created. `refused`: the relay refuses the contact. `relay_set`:
+    the relay of the channel is set.
 
     Create none for a test message or an invitation, or if the message was for that address. Create none if
-    e-mail itself failed, or if that address has the same notification already.
+    no mail relay is set, or if that address has the same notification already.
     """
     message = _load_message(message_row)
     contact, user = message.contact, message.user
     if message.requested_by is not None:
-        return False
+        return None
     if message.channel == USER_EMAIL_CHANNEL and (
-        contact is None or not refused or contact.value.lower() == user.email.lower()
+        contact is None or not relay_set or contact.value.lower() == user.email.lower()
     ):
-        return False
+        return None
     name = contact.name if contact is not None else make_reason("deleted_contact")
     if refused:
         cause = make_reason("refused_elsewhere", contact=name)
@@ -48,9 +93,7 @@ def notify_user_email(message_row: int, now: datetime, *, refused: bool) -> bool
     )
     known = _find_notified(user, [notification.incident_id for notification in pending], now)
     missing = {_get_base_key(n.key): n for n in pending if _get_base_key(n.key) not in known}
-    if missing:
-        _create_notifications(message, missing, cause, now)
-    return bool(missing)
+    return _create_notifications(message, missing, cause, now) if missing else None
 
 
 def _load_message(row: int) -> Message:
@@ -95,7 +138,7 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
 
 def _create_notifications(
     failed: Message, missing: dict[str, Notification], cause: Reason, now: datetime
-) -> None:
+) -> Alternate:
     keys = {base_key: f"{base_key}{USER_EMAIL_SUFFIX}" for base_key in missing}
     message = Message.create(
         message_id=hash_message_id(list(keys.values())),
@@ -104,6 +147,7 @@ def _create_notifications(
         channel=USER_EMAIL_CHANNEL,
         created_at=now,
         next_attempt_at=now,
+        instead_of=failed.id,
     )
     for base_key, notification in missing.items():
         Notification.create(
@@ -115,3 +159,4 @@ def _create_notifications(
             not_before=now,
             message=message,
         )
+    return Alternate(message.id, is_pending=True, attempts=0, outcome=None)

@@ -1,5 +1,6 @@
 """Claim due messages and record the outcomes of delivery attempts, in short transactions."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,19 +14,36 @@ from models.store import bulk
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.notifications import Attempt, Message, Notification
-from schedules.timers.retries import get_next_attempt
-from workers.delivery.fallback import notify_user_email
+from schedules.timers.retries import (
+    HOLD,
+    FailedAttempt,
+    get_delay,
+    get_next_attempt,
+    is_permanent,
+    needs_other_address,
+)
+from workers.delivery.failures import load_failed_attempt
+from workers.delivery.fallback import (
+    Alternate,
+    lock_alternate,
+    lock_notifications,
+    notify_user_email,
+    take_turns,
+)
 
 # Longer than sending one message can take (DEADLINE_S in workers/delivery/transport/channel.py), so that no
 # other worker sends the same message. A message whose worker was killed is sent again after this time.
 CLAIM = timedelta(seconds=20)
+# The delay of a message that no longer takes turns with another one.
+RELEASE = timedelta(seconds=5)
 
 
 class DeliveryOutcome(Enum):
     """The outcome of an attempt to deliver a claimed message."""
 
     SENT = "sent"
-    REFUSED = "refused"  # permanently, for this contact
+    REFUSED = "refused"  # the relay does not accept this address
+    UNUSABLE = "unusable"  # no relay can take this address, or the contact was deleted
     TEMPORARY = "temporary failure"  # the relay answers and may accept the message later
     RELAY_DOWN = "relay down"  # the relay accepts no message at all
     NOT_CONFIGURED = "not configured"  # a setting is missing or not valid
@@ -36,6 +54,7 @@ class DeliveryOutcome(Enum):
 RECORDED_OUTCOMES = {
     DeliveryOutcome.SENT: AttemptOutcome.SENT,
     DeliveryOutcome.REFUSED: AttemptOutcome.REFUSED,
+    DeliveryOutcome.UNUSABLE: AttemptOutcome.REFUSED,
     DeliveryOutcome.TEMPORARY: AttemptOutcome.RETRY,
     DeliveryOutcome.RELAY_DOWN: AttemptOutcome.RETRY,
 }
@@ -48,6 +67,12 @@ class Claimed:
     row: int
     attempts: int = 0
     first_attempt_at: datetime | None = None
+    instead_of: int | None = None
+
+    @property
+    def may_have_alternate(self) -> bool:
+        """Whether another message may be tried in turn with this one: not before its first attempt."""
+        return self.attempts > 0 or self.instead_of is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +121,14 @@ def claim(channel: int, now: datetime, in_flight: Collection[int] = ()) -> Claim
     found = _CLAIMABLE.first(channel=channel, now=now, in_flight=in_flight)
     if found is None:
         return None
-    row, attempts, first_attempt_at = found
-    _CLAIM.run(until=now + CLAIM, message=row)
-    return Claimed(row, attempts, first_attempt_at)
+    claimed = Claimed(*found)
+    _CLAIM.run(until=now + CLAIM, message=claimed.row)
+    return claimed
 
 
 def _select_due() -> peewee.ModelSelect:
-    due = Message.select(Message.id, Message.attempts, Message.first_attempt_at).where(
+    columns = (Message.id, Message.attempts, Message.first_attempt_at, Message.instead_of)
+    due = Message.select(*columns).where(
         Message.state == MessageStatus.PENDING,
         Message.channel == bind("channel"),
         Message.next_attempt_at <= bind("now"),
@@ -121,24 +147,16 @@ _CLAIMABLE = Prepared(
 _CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
 
 
-# In the same order as models/write/notifications.py; otherwise the two transactions could deadlock.
-_LOCK_NOTIFICATIONS = Prepared(
-    lambda: store().for_update(
-        Notification.select(Notification.id)
-        .where(Notification.message == bind("message"))
-        .order_by(Notification.id)
-    )
-)
-
-
 def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
     """Record an attempt and the new status of the message and its notifications. Needs a write transaction.
 
     Return how many notifications got which status.
     """
+    claimed = attempt.message
+    alternate = lock_alternate(claimed.row, claimed.instead_of) if claimed.may_have_alternate else None
     if attempt.outcome in RECORDED_OUTCOMES:
         columns = {
-            "message": attempt.message.row,
+            "message": claimed.row,
             "at": attempt.at,
             "outcome": RECORDED_OUTCOMES[attempt.outcome].value,
             "detail": attempt.detail,
@@ -146,39 +164,91 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
         }
         bulk.insert(Attempt, [columns])
     # One row needs no order.
-    if len(attempt.included) + len(attempt.cancelled) != 1:
-        _LOCK_NOTIFICATIONS.rows(message=attempt.message.row)
+    if alternate is None and len(attempt.included) + len(attempt.cancelled) != 1:
+        lock_notifications([claimed.row])
     cancelled = sum(
         _finish_notifications(
             Notification.id == notification, NotificationStatus.CANCELLED, reason, attempt.at
         )
         for notification, reason in attempt.cancelled.items()
     )
-    return {NotificationStatus.CANCELLED: cancelled, **_RECORDERS[attempt.outcome](attempt)}
+    pending_alternate = alternate if alternate is not None and alternate.is_pending else None
+    counts = Counter({NotificationStatus.CANCELLED: cancelled})
+    counts.update(_RECORDERS[attempt.outcome](attempt, pending_alternate))
+    return counts
 
 
-def _record_sent(attempt: DeliveryAttempt) -> NotificationCounts:
+# Each recorder gets the attempt and, if it is pending, the alternate of the message.
+
+
+def _record_sent(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
     _finish_message(attempt, MessageStatus.SENT, attempt.detail)
     # Include notifications that were cancelled while the message was in flight: the message contains them.
     sent = {"state": NotificationStatus.SENT, "outcome": attempt.detail, "done_at": attempt.at}
     bulk.update(Notification, [{"id": notification, **sent} for notification in attempt.included])
-    return {NotificationStatus.SENT: len(attempt.included)}
+    finished = _finish_alternate(attempt, alternate) if alternate is not None else {}
+    return {NotificationStatus.SENT: len(attempt.included), **finished}
 
 
-def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
-    attempts = attempt.message.attempts + 1
-    next_at = get_next_attempt(attempts, attempt.message.first_attempt_at or attempt.at, attempt.at)
+def _finish_alternate(attempt: DeliveryAttempt, alternate: Alternate) -> NotificationCounts:
+    """Finish the alternate of a message that was sent, so that the person gets only one of them."""
+    if attempt.message.instead_of == alternate.row:
+        cause = alternate.outcome.more[:1] if alternate.outcome is not None else ()
+        why = (*cause, make_reason("user_email_instead"))
+        message, notification = MessageStatus.FAILED, NotificationStatus.FAILED
+        outcome = why[0].add(*why[1:])
+    else:
+        message, notification = MessageStatus.CANCELLED, NotificationStatus.CANCELLED
+        outcome = make_reason("contact_accepted")
+    pending = (Message.id == alternate.row) & (Message.state == MessageStatus.PENDING)
+    Message.update(state=message, outcome=outcome, done_at=attempt.at).where(pending).execute()
+    of_alternate = Notification.message == alternate.row
+    return {notification: _finish_notifications(of_alternate, notification, outcome, attempt.at)}
+
+
+def _record_unsent(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
+    """Retry the message, in turn with its alternate, or give it up."""
+    claimed, is_refusal = attempt.message, attempt.outcome is DeliveryOutcome.REFUSED
+    failed = load_failed_attempt(
+        claimed.row,
+        attempt.at,
+        claimed.attempts + 1,
+        claimed.first_attempt_at or attempt.at,
+        is_refusal=is_refusal,
+    )
+    next_at = get_next_attempt(failed)
     if next_at is None:
-        return _record_failed(attempt, make_reason("given_up", attempts=attempts).add(attempt.detail))
-    _update_message(attempt, next_attempt_at=next_at, outcome=make_reason("not_sent_yet").add(attempt.detail))
+        return _record_failed(attempt, alternate, _explain_end(attempt, failed))
+    if alternate is None and claimed.instead_of is None and needs_other_address(failed):
+        alternate = notify_user_email(claimed.row, attempt.at, refused=is_refusal)
+    outcome = make_reason("not_sent_yet").add(attempt.detail)
+    if is_refusal:
+        outcome = outcome.add(make_reason("refusal_not_proven"))
+    if alternate is not None:
+        next_at = take_turns(alternate, attempt.at, get_delay(failed)) + HOLD
+        outcome = outcome.add(make_reason("addresses_in_turn"))
+    _update_message(attempt, next_attempt_at=next_at, outcome=outcome)
     return {}
 
 
-def _record_failed(attempt: DeliveryAttempt, why: Reason | None = None) -> NotificationCounts:
+def _explain_end(attempt: DeliveryAttempt, failed: FailedAttempt) -> Reason:
+    if not is_permanent(failed):
+        return make_reason("given_up", attempts=failed.attempts).add(attempt.detail)
+    return attempt.detail.add(make_reason("refusal_permanent") if failed.others_accepted else None)
+
+
+def _record_failed(
+    attempt: DeliveryAttempt, alternate: Alternate | None, why: Reason | None = None
+) -> NotificationCounts:
     """Give up the message. `why` None: the detail of the attempt is the reason."""
     why = why or attempt.detail
-    refused = attempt.outcome is DeliveryOutcome.REFUSED
-    if notify_user_email(attempt.message.row, attempt.at, refused=refused):
+    if alternate is not None:
+        take_turns(alternate, attempt.at, RELEASE)
+    elif attempt.message.instead_of is None:
+        refused = attempt.outcome in (DeliveryOutcome.REFUSED, DeliveryOutcome.UNUSABLE)
+        relay_set = attempt.outcome is not DeliveryOutcome.NOT_CONFIGURED
+        alternate = notify_user_email(attempt.message.row, attempt.at, refused=refused, relay_set=relay_set)
+    if alternate is not None and attempt.message.instead_of is None:
         why = why.add(make_reason("user_email_instead"))
     _finish_message(attempt, MessageStatus.FAILED, why)
     count = _finish_notifications(
@@ -187,16 +257,19 @@ def _record_failed(attempt: DeliveryAttempt, why: Reason | None = None) -> Notif
     return {NotificationStatus.FAILED: count}
 
 
-def _record_cancelled(attempt: DeliveryAttempt) -> NotificationCounts:
+def _record_cancelled(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
+    if alternate is not None:
+        take_turns(alternate, attempt.at, RELEASE)
     _finish_message(attempt, MessageStatus.CANCELLED, attempt.detail)
     return {}
 
 
 _RECORDERS = {
     DeliveryOutcome.SENT: _record_sent,
-    DeliveryOutcome.REFUSED: _record_failed,
-    DeliveryOutcome.TEMPORARY: _record_retry,
-    DeliveryOutcome.RELAY_DOWN: _record_retry,
+    DeliveryOutcome.REFUSED: _record_unsent,
+    DeliveryOutcome.UNUSABLE: _record_failed,
+    DeliveryOutcome.TEMPORARY: _record_unsent,
+    DeliveryOutcome.RELAY_DOWN: _record_unsent,
     DeliveryOutcome.NOT_CONFIGURED: _record_failed,
     DeliveryOutcome.CANCELLED: _record_cancelled,
 }

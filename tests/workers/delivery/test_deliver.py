@@ -7,7 +7,13 @@ from datetime import timedelta
 import pytest
 
 from models.domain.effects import Author, ChangeSet
-from models.domain.enums import AuthorKind, IncidentStatus, MessageStatus, NotificationStatus
+from models.domain.enums import (
+    AuthorKind,
+    IncidentStatus,
+    MessageStatus,
+    NotificationKind,
+    NotificationStatus,
+)
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
@@ -218,8 +224,10 @@ def test_a_message_is_retried_after_a_temporary_error(world, now, deliver_to):
     ]
 
 
-def test_a_message_fails_with_a_reason_after_an_hour(world, now, deliver_to):
+def test_a_message_of_an_acknowledged_incident_fails_with_a_reason_after_an_hour(world, now, deliver_to):
     alert(world, now)
+    Notification.update(kind=NotificationKind.ASSIGNMENT).execute()
+    Incident.update(status=IncidentStatus.ACKNOWLEDGED).execute()
     with relay({"RCPT": "451 later"}) as box:
         deliver_to(box.port)
         for seconds in range(0, 3700, 5):
@@ -250,18 +258,6 @@ def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deli
     assert first.outcome == refused.add(make_reason("user_email_instead"))
     assert second.reason == first.reason.add(make_reason("refused_elsewhere", contact="Work"))
     assert second.contact is None
-
-
-def test_a_refusal_of_the_users_own_address_is_final(world, now, deliver_to):
-    alert(world, now)
-    with relay({"RCPT": "550 5.1.1 unknown"}) as box:
-        deliver_to(box.port)
-        deliver.send_due(MAIL, now)
-
-    assert (Notification.get().state, Message.get().state) == (
-        NotificationStatus.FAILED,
-        MessageStatus.FAILED,
-    )
 
 
 def test_two_contacts_that_refuse_notify_the_users_own_address_once(world, now, deliver_to):

@@ -21,6 +21,7 @@ from workers.delivery.transport.channel import (
     Refused,
     RelayError,
     TemporaryError,
+    UnusableAddress,
 )
 from workers.delivery.transport.smtp import SmtpSession, Watchdog, describe_error, open_session
 
@@ -134,21 +135,19 @@ class SmtpConnection:
     def _transfer(self, session: SmtpSession, message: OutgoingMessage, mail: bytes) -> Reason:
         code, reply = session.rcpt(message.to)
         if code not in (250, 251):
-            answer = self._clean_reply(message, code, reply)
-            raise self._reject(make_reason("smtp_refuses_recipient", answer=answer), session, code)
+            self._reset(session)
+            why = make_reason("smtp_refuses_recipient", answer=self._clean_reply(message, code, reply))
+            raise Refused(why) if code >= 500 else TemporaryError(why)
         try:
             code, reply = session.data(mail)
         except smtplib.SMTPDataError as error:
             code, reply = error.smtp_code, _to_bytes(error.smtp_error)
         if code != 250:
+            # The relay has accepted the address, so the address is not the cause.
+            self._reset(session)
             answer = self._clean_reply(message, code, reply)
-            raise self._reject(make_reason("smtp_refuses_message", answer=answer), session, code)
+            raise TemporaryError(make_reason("smtp_refuses_message", answer=answer))
         return make_reason("smtp_accepted", code=code)
-
-    def _reject(self, why: Reason, session: SmtpSession, code: int) -> Refused | TemporaryError:
-        """Reset the session and return the error to raise."""
-        self._reset(session)
-        return Refused(why) if code >= 500 else TemporaryError(why)
 
     def _reset(self, session: SmtpSession) -> None:
         """Reset the session for the next message. Disconnect if the relay does not accept the command."""
@@ -170,10 +169,10 @@ class SmtpConnection:
     # --- the message as an e-mail ----------------------------------------------------------------
 
     def _build_mail(self, message: OutgoingMessage) -> bytes:
-        """Build the e-mail. Raise Refused for an invalid address, so that a line break adds no header."""
+        """Build the e-mail. Raise UnusableAddress for an invalid one, so that a line break adds no header."""
         to, sender = _parse_address(message.to), _parse_address(self._from, self._from_name or "Tocsin")
         if to is None:
-            raise Refused(make_reason("not_an_email_address"))
+            raise UnusableAddress(make_reason("not_an_email_address"))
         mail = EmailMessage(SMTP.clone(utf8=not _is_ascii(self._from, message.to)))
         mail["Message-ID"] = f"<{message.message_id}@{_get_domain(self._from)}>"
         mail["Date"] = message.at
@@ -213,7 +212,8 @@ def _get_options(session: SmtpSession, sender: str, to: str) -> list[str]:
     if _is_ascii(sender, to):
         return []
     if not session.has_extn("smtputf8"):
-        raise Refused(make_reason("smtp_ascii_only"))
+        # If the sender needs the option, the recipient's address is not the cause.
+        raise (TemporaryError if _is_ascii(to) else UnusableAddress)(make_reason("smtp_ascii_only"))
     return ["SMTPUTF8", "BODY=8BITMIME"]
 
 

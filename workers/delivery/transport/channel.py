@@ -4,7 +4,7 @@ Each line of models/domain/channels.py has a file of its name in workers/deliver
 `create_channel(settings) -> Channel`. It is called once per process.
 
 The relay of a channel is the server or service that takes its messages: a mail relay, or the API of a
-provider. A channel raises only the three errors below; workers/delivery/deliver.py has an outcome for each.
+provider. A channel raises only the four errors below; workers/delivery/deliver.py has an outcome for each.
 Their reasons are stored and shown to users, so they contain no secret and no address.
 """
 
@@ -43,11 +43,18 @@ class SendError(Exception):
 
 
 class Refused(SendError):
-    """The relay refuses this address or message permanently: use the user's own e-mail address."""
+    """The relay refuses this address. schedules/timers/retries.py decides whether that is permanent."""
+
+
+class UnusableAddress(SendError):
+    """No relay of this channel can take this address: use the user's own e-mail address."""
 
 
 class TemporaryError(SendError):
-    """The relay answers but does not accept this message now: retry it, and go on with the next message."""
+    """The relay answers but does not accept this message now: retry it, and go on with the next message.
+
+    Also if it says that it never will, but for another cause than the address.
+    """
 
 
 class RelayError(SendError):
@@ -65,7 +72,7 @@ class RelayConnection(Protocol):
         ...
 
     def send(self, message: OutgoingMessage) -> Reason:
-        """Send a message and return the outcome. Raise Refused, TemporaryError or RelayError."""
+        """Send a message and return the outcome. Raise a SendError."""
         ...
 
     def close(self) -> None:

@@ -22,7 +22,13 @@ from tests.support.relays import (
     start_silent_server,
 )
 from workers.delivery.channels.email import EmailChannel
-from workers.delivery.transport.channel import OutgoingMessage, Refused, RelayError, TemporaryError
+from workers.delivery.transport.channel import (
+    OutgoingMessage,
+    Refused,
+    RelayError,
+    TemporaryError,
+    UnusableAddress,
+)
 
 __all__ = ["certificate"]
 
@@ -113,14 +119,14 @@ def test_every_row_of_the_mail_is_short_enough():
 )
 def test_an_invalid_address_is_refused_before_any_command(address):
     with relay() as box:
-        with pytest.raises(Refused):
+        with pytest.raises(UnusableAddress):
             send(box.port, build_message(to=address))
 
         assert box.mails == []
 
 
 def test_a_non_ascii_address_needs_a_relay_with_smtputf8():
-    with relay(utf8=False) as box, pytest.raises(Refused, match="only ASCII"):
+    with relay(utf8=False) as box, pytest.raises(UnusableAddress, match="only ASCII"):
         send(box.port, build_message(to="jörg@example.org"))
 
     with relay() as box:
@@ -156,7 +162,7 @@ def test_a_missing_setting_is_named():
             "recipient", "550 5.1.1 [address] is [hidden]",
         ),
         ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "recipient", "451 4.7.1 greylisted"),
-        ({"DATA": "554 5.7.1 spam"}, Refused, "message", "554 5.7.1 spam"),
+        ({"DATA": "554 5.7.1 spam"}, TemporaryError, "message", "554 5.7.1 spam"),
         ({"DATA": "452 4.3.1 disk full"}, TemporaryError, "message", "452 4.3.1 disk full"),
         ({"MAIL": "550 5.7.1 who are you"}, TemporaryError, "sender", "550 5.7.1 who are you"),
     ],
