@@ -39,6 +39,20 @@ Receipt.declare_index("receipt_to_route", "router", "id", where="state = 0 AND r
 Receipt.declare_index("receipt_dead_letter", "id", where="state = 2")
 
 
+class ReceiptProgress(Table):
+    """How far a receipt is done that is processed in pieces. The transaction of each piece writes it.
+
+    `alerts_done` alerts of the body are done, and became `events_written` events if the lane is a router's.
+    The row exists only between the first piece and the last one.
+
+    It is no column of the receipt: with each change of that row, SQLite reads the whole body (decision 0029).
+    """
+
+    receipt = peewee.ForeignKeyField(Receipt, primary_key=True, on_delete="CASCADE")
+    alerts_done = peewee.IntegerField()
+    events_written = peewee.IntegerField()
+
+
 class Event(Table):
     """One alert in one integration. `position` is its place in the receipt's body.
 

@@ -9,14 +9,19 @@ from models.tables.users import ContactMethod, NotificationRule
 
 
 class Message(Table):
-    """An outgoing message to one contact, with the notifications of one transaction for it.
+    """An outgoing message to one contact, with the notifications of one transaction or receipt for it.
 
-    - `message_id`: the hash of the sorted keys of the notifications. For a notification that is created again
-      after it was cancelled, the hash includes its due time.
+    - `message_id`: the hash of the sorted keys of the notifications in it when it was created. For a
+      notification that is created again after it was cancelled, the hash includes its due time.
     - `contact`: None for the user's own e-mail address.
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
-      some seconds only.
+      some seconds only. A message that is held is claimed too, see `held_until`.
     - `kind`: set for a message without notifications, for example an invitation; None for a test message.
+    - `pieces_of`: the work whose pieces may share the message: a receipt in a service; else None.
+    - `group_key`: the hash of what all notifications of a shared message have in common.
+    - `held_until`: until then the message waits for more pieces, as long as `claimed_until` is the same. A
+      claim by a worker that sends the message changes `claimed_until`: then no piece can join any more.
+    - `is_extended`: each later piece moves `held_until`.
     - `requested_by`: for a message without notifications, the name of the person who requested it.
     - `instead_of`: only for the user's own e-mail address. The message to a contact that could not be sent.
       The two are tried in turn until one of them is sent (schedules/timers/retries.py).
@@ -38,8 +43,13 @@ class Message(Table):
     outcome = ReasonField(null=True)
     done_at = UtcField(null=True)
     instead_of = peewee.ForeignKeyField("self", null=True, on_delete="SET NULL", index=False)
+    pieces_of = peewee.CharField(max_length=64, null=True)
+    group_key = peewee.CharField(max_length=64, null=True)
+    held_until = UtcField(null=True)
+    is_extended = peewee.BooleanField(default=False)
 
 
+Message.declare_index("message_of_pieces", "pieces_of", where="pieces_of IS NOT NULL")
 Message.declare_index("message_due", "channel", "next_attempt_at", where="state = 0")
 # For each channel: the last sent message and the failed ones since then, to see whether the channel works.
 Message.declare_index("message_sent", "channel", "done_at", where="state = 1")
