@@ -15,7 +15,7 @@ from pipeline.router import RouterLane
 from pipeline.topology import Segment, Stage
 
 # The work of rules after which a batch ends, in budgets of an alert. In the worst case a quarter of a budget
-# takes 60 ms of CPU time; the last body of the batch can cause more.
+# takes 60 ms of CPU time; the last alert of the batch can cause more.
 MAX_RULE_WORK = 0.25
 
 
@@ -45,15 +45,13 @@ def run_stages(
     The result does not depend on how the alerts were divided into batches. The `now` of every decision is the
     time at which the alert was accepted or released from maintenance.
 
-    If the rules of the first alerts caused more work than MAX_RULE_WORK, the alerts of the later bodies are
-    left for the next batch: the result has no events of them.
+    If the rules of the first alerts caused more work than MAX_RULE_WORK, the later alerts are left for the
+    next batch: the result has no events of them.
     """
     outcome = ChangeSet()
-    receipt = None
     for progress in in_progress:
-        if state.rule_work > MAX_RULE_WORK and progress.alert.receipt != receipt:
+        if state.rule_work > MAX_RULE_WORK and outcome.events:
             break
-        receipt = progress.alert.receipt
         for after in _run_segment(progress, segment, state, outcome):
             outcome.events.append(build_segment_event(after, segment, state))
     return outcome

@@ -16,7 +16,7 @@ import structlog
 from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
-from workers.alerts import config_cache, process_lane, process_router
+from workers.alerts import config_cache, pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.timers import fire
@@ -69,6 +69,7 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setattr(process_router, "_batch_size", BatchSize())
     monkeypatch.setattr(fire, "_batch_size", BatchSize())
     config_cache.clear()
+    pieces.clear()
     fire.clear_failures()
     cached = stores.Migrated.cached = stores.Migrated.cached or stores.Migrated(
         tmp_path_factory.mktemp("schema")

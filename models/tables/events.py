@@ -48,7 +48,7 @@ class ReceiptProgress(Table):
     It is no column of the receipt: with each change of that row, SQLite reads the whole body (decision 0029).
     """
 
-    receipt = peewee.ForeignKeyField(Receipt, primary_key=True, on_delete="CASCADE")
+    receipt = peewee.ForeignKeyField(Receipt, unique=True, on_delete="CASCADE")
     alerts_done = peewee.IntegerField()
     events_written = peewee.IntegerField()
 

@@ -1,6 +1,6 @@
 """Stage 1: turn the source's body into alerts with an identity."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from models.domain import identity
@@ -20,9 +20,30 @@ def parse_alerts(
 
     Raises BadBody if the body cannot be read. Bodies are checked before they are accepted.
     """
-    alerts = STORED_SOURCES[source].parse(RequestBody(body))
-    for position, parsed in enumerate(alerts):
-        yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed, len(alerts))
+    alerts = parse_body(source, body)
+    yield from build_alerts(trace_id, receipt, integration, accepted_at, alerts, len(alerts))
+
+
+def parse_body(source: str, body: bytes) -> list[ParsedAlert]:
+    """Return every alert of a body, in order. Raises BadBody if the body cannot be read."""
+    return STORED_SOURCES[source].parse(RequestBody(body))
+
+
+def build_alerts(
+    trace_id: str,
+    receipt: int,
+    integration: int,
+    accepted_at: datetime,
+    alerts: Sequence[ParsedAlert],
+    group_size: int,
+    start: int = 0,
+) -> Iterator[Alert]:
+    """Yield parsed alerts with their identity. The first one is at the position `start` of its body.
+
+    `group_size` is the number of all alerts of the body.
+    """
+    for position, parsed in enumerate(alerts, start):
+        yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed, group_size)
 
 
 def parse_routed_alerts(lane: RouterLane) -> Iterator[Alert]:
@@ -35,10 +56,16 @@ def parse_routed_alerts(lane: RouterLane) -> Iterator[Alert]:
         parsed = [generic.parse_any(lane.body)]
     else:
         parsed = SOURCES[lane.source].parse(lane.body)
-    for position, one in enumerate(parsed):
-        yield build_alert(
-            lane.trace_id, lane.receipt, position, NO_INTEGRATION, lane.accepted_at, one, len(parsed)
-        )
+    yield from build_routed_alerts(lane, parsed, len(parsed))
+
+
+def build_routed_alerts(
+    lane: RouterLane, alerts: Sequence[ParsedAlert], group_size: int, start: int = 0
+) -> Iterator[Alert]:
+    """Yield alerts of a router's body, the first one at the position `start`; see `build_alerts`."""
+    yield from build_alerts(
+        lane.trace_id, lane.receipt, NO_INTEGRATION, lane.accepted_at, alerts, group_size, start
+    )
 
 
 def build_alert(

@@ -57,7 +57,7 @@ from tests.support.rules import (
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
-from workers.alerts import config_cache, load_lane_state, process_lane, process_router
+from workers.alerts import config_cache, load_lane_state, pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
 
 A = RuleAction
@@ -213,6 +213,7 @@ def run_sequence(
     db.close_all()
     stores.Migrated.cached.open_copy(home)
     config_cache.clear()
+    pieces.clear()
     with connection(), patch_processing(mode, now):
         scenario = create_scenario(now, sequence)
         accept_all(scenario, sequence, now)

@@ -25,6 +25,7 @@ class BatchSize:
 
     target_s: float | None = None
     limit: int | None = None
+    min_size: int | None = None
 
     def get_limit(self) -> int:
         if self.limit is None:
@@ -36,12 +37,16 @@ class BatchSize:
         if count < limit // 2 and seconds < target_s:
             return
         fitting = int(count * target_s / max(seconds, 1e-4))
-        min_size = MIN_SIZE if store().has_single_writer else 1
-        self.limit = max(min_size, min(store().lane_batch, (limit + fitting) // 2))
+        self.limit = max(self._get_min_size(), min(store().lane_batch, (limit + fitting) // 2))
 
     def reduce(self) -> None:
         """Halve the batch size after the database ended a batch, which may have taken too long."""
         self.limit = max(1, self.get_limit() // 2)
+
+    def _get_min_size(self) -> int:
+        if self.min_size is not None:
+            return self.min_size
+        return MIN_SIZE if store().has_single_writer else 1
 
     def _get_target_s(self) -> float:
         if self.target_s is not None:

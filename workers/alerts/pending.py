@@ -1,6 +1,6 @@
 """Load the pending work of a lane: receipts before the first stage, events after a queue split."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,19 +9,20 @@ import peewee
 
 from models.domain.enums import AlertType, WorkState
 from models.store.prepared import Prepared, bind, in_bound
-from models.tables.events import Event, Receipt, list_reasons
+from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.routers import GlobalRouter
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.router import RouterLane
 from pipeline.run_stages import AlertInProgress, parse_options
 from pipeline.sources.body import RequestBody
 from pipeline.topology import Segment
-from workers.alerts import config_cache
+from workers.alerts import config_cache, pieces
+from workers.alerts.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """A pending receipt (with `body`), or a pending event at a queue split (with `item`)."""
+    """A pending receipt (with `body` or `piece`), or a pending event at a queue split (with `item`)."""
 
     trace_id: str
     receipt: int
@@ -32,11 +33,18 @@ class PendingWork:
     position: int = 0
     event: int | None = None
     item: AlertInProgress | None = None
+    piece: Piece | None = None
+    is_replayed: bool = False
 
     @property
     def is_released(self) -> bool:
         """Return whether the alert was deferred by maintenance and is pending again."""
         return self.item is not None and self.item.alert.released_at is not None
+
+    @property
+    def is_completed(self) -> bool:
+        """Return whether nothing of the receipt is left after this work."""
+        return self.piece is None or self.piece.is_last
 
 
 def list_pending_lanes(first: str, before: datetime | None = None) -> list[tuple[int, str]]:
@@ -69,29 +77,88 @@ MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class _StoredReceipt:
+    """A pending receipt with its body, or with a piece of its parsed alerts."""
+
+    trace_id: str
+    receipt: int
+    integration: int
+    accepted_at: datetime
+    source: str
+    is_replayed: bool
+    body: bytes = b""
+    piece: Piece | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _ReceiptQueries:
     """The queries for receipts of one kind of lane: `head` selects the first ones, `bodies` loads them.
 
     The bodies are loaded last, because all pending bodies may be many megabytes, and a batch takes at most
-    MAX_BYTES.
+    MAX_BYTES. `no_body` loads a receipt in pieces, whose body is parsed already.
     """
 
+    owner: str
     head: Prepared
     bodies: Prepared
+    no_body: Prepared
 
-    def load_first(self, lane: int, limit: int) -> list[tuple[Any, ...]]:
-        """Load the first pending receipts, with about `limit` alerts in total."""
+    def load_first(self, row: int, limit: int) -> list[_StoredReceipt]:
+        """Load the first pending receipts, with about `limit` alerts in total, or a piece of the first one.
+
+        Raises NotParsed for a receipt in pieces.
+        """
+        lane = (self.owner, row)
+        # Reading the head of many large receipts takes time.
+        in_pieces = pieces.is_in_pieces(lane)
+        head = self.head.rows(lane=row, limit=1 if in_pieces else limit)
+        if head and (head[0][3] or head[0][1] > limit):
+            return self._load_piece(lane, row, head[0], limit)
+        if in_pieces:
+            pieces.drop(lane)
         taken: list[int] = []
         total, size = 0, 0
-        for receipt, alerts, length in self.head.rows(lane=lane, limit=limit):
+        for receipt, alerts, length, *_ in head:
             total, size = total + alerts, size + length
             if taken and (total > limit or size > MAX_BYTES):
                 break
             taken.append(receipt)
-        return self.bodies.rows(lane=lane, receipts=taken) if taken else []
+        rows = self.bodies.rows(lane=row, receipts=taken) if taken else []
+        return [_build_stored(*columns, body=bytes(body)) for *columns, body in rows]
+
+    def _load_piece(
+        self, lane: Hashable, row: int, head: tuple[Any, ...], limit: int
+    ) -> list[_StoredReceipt]:
+        receipt, _, _, done, events_written = head
+        piece = pieces.get_piece(receipt, lane, done or 0, events_written or 0, limit)
+        rows = self.no_body.rows(lane=row, receipts=[receipt])
+        return [_build_stored(*columns, piece=piece) for columns in rows]
 
 
-def _build_queries(condition: Callable[[], peewee.Expression]) -> _ReceiptQueries:
+def _build_stored(
+    trace_id: str,
+    receipt: int,
+    integration: int,
+    received_at: datetime,
+    replayed_at: datetime | None,
+    source: str,
+    *,
+    body: bytes = b"",
+    piece: Piece | None = None,
+) -> _StoredReceipt:
+    return _StoredReceipt(
+        trace_id,
+        receipt,
+        integration,
+        replayed_at or received_at,
+        source,
+        is_replayed=replayed_at is not None,
+        body=body,
+        piece=piece,
+    )
+
+
+def _build_queries(owner: str, condition: Callable[[], peewee.Expression]) -> _ReceiptQueries:
     def select_pending(*columns: peewee.ColumnBase) -> peewee.ModelSelect:
         return (
             Receipt.select(*columns)
@@ -99,37 +166,50 @@ def _build_queries(condition: Callable[[], peewee.Expression]) -> _ReceiptQuerie
             .order_by(Receipt.id)
         )
 
+    def select_head() -> peewee.ModelSelect:
+        columns = (Receipt.id, Receipt.alerts, peewee.fn.LENGTH(Receipt.body))
+        progress = (ReceiptProgress.alerts_done, ReceiptProgress.events_written)
+        query = select_pending(*columns, *progress).join(ReceiptProgress, peewee.JOIN.LEFT_OUTER)
+        return query.limit(bind("limit"))
+
+    def select_taken(*more: peewee.ColumnBase) -> peewee.ModelSelect:
+        times = (Receipt.received_at, Receipt.replayed_at)
+        columns = (Receipt.trace_id, Receipt.id, Receipt.integration, *times, Receipt.source, *more)
+        return select_pending(*columns).where(in_bound(Receipt.id, "receipts"))
+
     return _ReceiptQueries(
-        Prepared(
-            lambda: select_pending(Receipt.id, Receipt.alerts, peewee.fn.LENGTH(Receipt.body)).limit(
-                bind("limit")
-            )
-        ),
-        Prepared(
-            lambda: select_pending(
-                Receipt.trace_id,
-                Receipt.id,
-                Receipt.integration,
-                Receipt.received_at,
-                Receipt.replayed_at,
-                Receipt.source,
-                Receipt.body,
-            ).where(in_bound(Receipt.id, "receipts"))
-        ),
+        owner, Prepared(select_head), Prepared(lambda: select_taken(Receipt.body)), Prepared(select_taken)
     )
 
 
-_OF_SERVICE = _build_queries(lambda: (Receipt.service == bind("lane")) & Receipt.integration.is_null(False))
-_OF_ROUTER = _build_queries(lambda: Receipt.router == bind("lane"))
+_OF_SERVICE = _build_queries(
+    "service", lambda: (Receipt.service == bind("lane")) & Receipt.integration.is_null(False)
+)
+_OF_ROUTER = _build_queries("router", lambda: Receipt.router == bind("lane"))
+
+
+def get_service_lane(service_row: int) -> Hashable:
+    """Return the lane of a service's receipts, for workers/alerts/pieces.py."""
+    return _OF_SERVICE.owner, service_row
 
 
 def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
-    """Load the first pending receipts of a service, in order of acceptance, with about `limit` alerts."""
+    """Load the first pending receipts of a service, in order of acceptance, with about `limit` alerts.
+
+    A receipt with more alerts is alone, with a piece of its alerts. Raises NotParsed for such a receipt.
+    """
     return [
-        PendingWork(trace_id, receipt, integration, replayed_at or received_at, source, bytes(body))
-        for trace_id, receipt, integration, received_at, replayed_at, source, body in _OF_SERVICE.load_first(
-            service_row, limit
+        PendingWork(
+            one.trace_id,
+            one.receipt,
+            one.integration,
+            one.accepted_at,
+            one.source,
+            one.body,
+            piece=one.piece,
+            is_replayed=one.is_replayed,
         )
+        for one in _OF_SERVICE.load_first(service_row, limit)
     ]
 
 
@@ -137,10 +217,8 @@ def load_pending_for_router(router: GlobalRouter, limit: int) -> list[RouterLane
     """Load the first pending receipts of a router, in the order of acceptance."""
     routing = config_cache.get_routing(router)
     return [
-        RouterLane(routing, trace_id, receipt, source, RequestBody(bytes(body)), replayed_at or received_at)
-        for trace_id, receipt, _, received_at, replayed_at, source, body in _OF_ROUTER.load_first(
-            router.id, limit
-        )
+        RouterLane(routing, one.trace_id, one.receipt, one.source, RequestBody(one.body), one.accepted_at)
+        for one in _OF_ROUTER.load_first(router.id, limit)
     ]
 
 

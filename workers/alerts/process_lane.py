@@ -5,13 +5,13 @@ alerts one by one. An alert that fails again becomes a dead letter with its erro
 section 2). If the database fails, the batch is retried later, and no alert becomes a dead letter.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from time import thread_time
+from typing import TypeVar
 
 import structlog
 
@@ -20,27 +20,29 @@ from models.domain.enums import WorkState
 from models.domain.reasons import Reason
 from models.load.lane import lock_services
 from models.store.base import STORE_ERRORS, db, store
-from models.store.prepared import Prepared, in_bound
-from models.tables.events import Event, Receipt
+from models.tables.events import Receipt
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.lane_state import LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
-from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
-from workers.alerts import config_cache, load_lane_state, report_dead_letters, retry
+from workers.alerts import config_cache, load_lane_state, pieces, report_dead_letters, retry
 from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,
+    get_service_lane,
     list_pending_lanes,
     load_pending_events,
     load_pending_receipts,
     merge_in_order,
 )
+from workers.alerts.taken_work import TakenWork, build_items, list_written, mark_done, save_progress
 from workers.alerts.tally import Tally, count_batch
 from workers.delivery import deliver
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 _segments: tuple[Segment, ...] = build_segments()
 
@@ -69,8 +71,13 @@ def run(
     batch. `now` replaces the clock of the database. Between batches the lane is not locked, so that others
     get their turn. Enqueue the channels that have messages to send.
     """
-    segment = get_segment(stage)
-    return run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_enough)
+    segment, lane = get_segment(stage), get_service_lane(service_row)
+
+    def is_turn_over(count: int) -> bool:
+        # The rest of a receipt in pieces needs no more alerts to fill its pieces.
+        return is_enough is not None and not pieces.is_in_pieces(lane) and is_enough(count)
+
+    return run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_turn_over)
 
 
 def process_pending_lanes() -> int:
@@ -99,9 +106,7 @@ _batch_size = BatchSize()
 def _process_batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
     """Process one batch, or its alerts one by one if it fails. Return the number of receipts and events."""
     try:
-        return retry.run_with_locks(
-            partial(_run_transaction, service_row, segment, _batch_size.get_limit(), now)
-        )
+        return _run_parsed(partial(_run_transaction, service_row, segment, _batch_size.get_limit(), now))
     except STORE_ERRORS:
         _batch_size.reduce()
         raise
@@ -112,9 +117,18 @@ def _process_batch(service_row: int, segment: Segment, now: datetime | None = No
 
 def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
     processed = 0
-    while processed < limit and retry.run_with_locks(partial(_process_next, service_row, segment, now)):
+    while processed < limit and _run_parsed(partial(_process_next, service_row, segment, now)):
         processed += 1
     return processed
+
+
+def _run_parsed(work: Callable[[frozenset[int]], T]) -> T:
+    """Run a transaction with all locks. Parse the body of a receipt in pieces before it."""
+    while True:
+        try:
+            return retry.run_with_locks(work)
+        except pieces.NotParsed as missing:
+            pieces.parse(missing)
 
 
 def _process_next(
@@ -150,13 +164,16 @@ def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
 
     An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
     """
-    _mark_done([work])
+    if work.is_completed:
+        mark_done([work])
+    elif work.piece is not None:
+        save_progress(work.receipt, work.piece.stop)
     channels: frozenset[int] = frozenset()
     try:
-        items = _build_items(work)
+        items = build_items(work)
     except Exception as error:
         return _report(batch, work, _mark_receipt(batch, work, error))
-    written = _list_written(work)
+    written = list_written(work)
     for item in items:
         if item.alert.event_id in written:
             continue
@@ -167,14 +184,6 @@ def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
         except Exception as error:
             channels |= _report(batch, work, _store_dead_letter(batch, item, work, error))
     return channels
-
-
-def _list_written(work: PendingWork) -> set[str]:
-    """Return the event_ids of a receipt's alerts that are stored already.
-
-    Some are stored if the receipt itself became a dead letter and was replayed.
-    """
-    return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == work.receipt).tuples()}
 
 
 def _store_dead_letter(batch: _Batch, item: AlertInProgress, work: PendingWork, error: Exception) -> Reason:
@@ -201,8 +210,9 @@ def _store_dead_letter(batch: _Batch, item: AlertInProgress, work: PendingWork, 
 def _mark_receipt(batch: _Batch, work: PendingWork, error: Exception) -> Reason:
     """Make a receipt a dead letter. Return the description of the error."""
     description = report_dead_letters.describe_error(error, batch.segment.name)
-    query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
-    query.where(Receipt.id == work.receipt).execute()
+    # With alerts left, the receipt stays pending; its last piece makes it a dead letter.
+    state = {"state": WorkState.DEAD_LETTER} if work.is_completed else {}
+    Receipt.update(error=description, **state).where(Receipt.id == work.receipt).execute()
     return description
 
 
@@ -226,31 +236,6 @@ def _report(batch: _Batch, work: PendingWork, description: Reason) -> frozenset[
     )
 
 
-class _TakenWork:
-    """Pending work that one transaction takes, as alerts in order.
-
-    `decided` counts its alerts that were decided, and `done` the receipts and events that were marked.
-    """
-
-    def __init__(self, pending: Sequence[PendingWork]) -> None:
-        self._pending = pending
-        self.items: list[AlertInProgress] = []
-        # The number of alerts up to and with each receipt or event.
-        self._ends: list[int] = []
-        for work in pending:
-            self.items += _build_items(work)
-            self._ends.append(len(self.items))
-        self.decided = 0
-        self.done = 0
-
-    def mark_decided(self, count: int) -> None:
-        """Count more alerts as decided. Mark the receipts and events that have no other alerts left."""
-        self.decided += count
-        done = bisect_right(self._ends, self.decided)
-        _mark_done(self._pending[self.done : done])
-        self.done = done
-
-
 def _run_transaction(
     service_row: int,
     segment: Segment,
@@ -266,13 +251,19 @@ def _run_transaction(
         pending = _take_batch(service_row, segment, limit) if service else []
         if service is None or not pending:
             return 0
-        taken = _TakenWork(pending)
+        taken = TakenWork(pending)
         batch = _Batch(service, segment, locked, now)
         channels = _run_stages(batch, taken.items, taken.mark_decided)
-    _batch_size.adjust(taken.decided, thread_time() - started)
+    _adjust_size(pending, taken.decided, thread_time() - started)
     deliver.enqueue(channels)
     count_batch(batch.tally, segment)
-    return taken.done
+    return taken.done or len(pending)
+
+
+def _adjust_size(pending: Sequence[PendingWork], decided: int, seconds: float) -> None:
+    """Adapt the size of the next batch, or of the next piece of a receipt."""
+    piece = pending[-1].piece
+    (_batch_size if piece is None else piece.body.size).adjust(decided, seconds)
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
@@ -291,12 +282,9 @@ def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingW
 def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
     events = load_pending_events(service_row, segment, _segments, limit)
     receipts = load_pending_receipts(service_row, limit) if segment is _segments[0] else []
-    return merge_in_order(receipts, events, limit)
-
-
-# Number of alerts that are decided and written together. A body of 8 MiB can have more alerts than one
-# statement can have parameters: 65,535 on PostgreSQL, 32,766 on some builds of SQLite.
-CHUNK_SIZE = 2_000
+    merged = merge_in_order(receipts, events, limit)
+    # A piece fills a transaction.
+    return merged[:-1] if len(merged) > 1 and merged[-1].piece is not None else merged
 
 
 def _run_stages(
@@ -307,57 +295,32 @@ def _run_stages(
     If their rules cause much work, leave the last ones for the next batch (MAX_RULE_WORK in run_stages.py).
     `on_decided` is called with the number of alerts that were decided, before their results are written.
     """
-    channels: frozenset[int] = frozenset()
-    for start in range(0, len(items), CHUNK_SIZE):
-        chunk = items[start : start + CHUNK_SIZE]
-        outcome, state = _decide_chunk(batch, chunk)
-        if on_decided:
-            on_decided(len(outcome.events))
-        channels |= apply(outcome, load_lane_state.get_rows(state)).channels
-        batch.tally.add_events(outcome.events)
-        for alert in state.skipped.values():
-            channels |= report_dead_letters.report_skipped_rules(batch.service, alert, batch.now)
-        if len(outcome.events) < len(chunk):
-            break
+    outcome, state = _decide(batch, items) if items else (ChangeSet(), None)
+    if on_decided:
+        on_decided(len(outcome.events))
+    if state is None:
+        return frozenset()
+    channels = apply(outcome, load_lane_state.get_rows(state)).channels
+    batch.tally.add_events(outcome.events)
+    for alert in state.skipped.values():
+        channels |= report_dead_letters.report_skipped_rules(batch.service, alert, batch.now)
     return channels
 
 
-def _decide_chunk(batch: _Batch, chunk: Sequence[AlertInProgress]) -> tuple[ChangeSet, LaneState]:
+def _decide(batch: _Batch, items: Sequence[AlertInProgress]) -> tuple[ChangeSet, LaneState]:
     """Return the decisions on these alerts, and the state after them.
 
     A rule can give an alert another entity_id. If that entity was not loaded, load it too and decide again.
     """
-    keys = set(list_entities([item.alert for item in chunk]))
-    accepted_at = min(item.alert.effective_at for item in chunk)
+    keys = set(list_entities([item.alert for item in items]))
+    accepted_at = min(item.alert.effective_at for item in items)
     while True:
         state = load_lane_state.load(
             batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
         )
-        outcome = run_stages(chunk, batch.segment, state)
+        outcome = run_stages(items, batch.segment, state)
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:
             return outcome, state
         keys |= state.missing
-
-
-def _build_items(work: PendingWork) -> Sequence[AlertInProgress]:
-    if work.item is not None:
-        return (work.item,)
-    alerts = parse_alerts(
-        work.trace_id, work.receipt, work.integration, work.source, work.body, work.accepted_at
-    )
-    return [AlertInProgress(alert) for alert in alerts]
-
-
-_DONE = Prepared(lambda: Receipt.update(state=WorkState.DONE).where(in_bound(Receipt.id, "receipts")))
-
-
-def _mark_done(pending: Sequence[PendingWork]) -> None:
-    """Mark receipts as done, and delete the pending events: the stages write new rows for them."""
-    receipts = [work.receipt for work in pending if work.event is None]
-    if receipts:
-        _DONE.run(receipts=receipts)
-    events = [work.event for work in pending if work.event is not None]
-    if events:
-        Event.delete().where(Event.id.in_(events)).execute()

@@ -4,12 +4,9 @@ The progress has its own table. In the row of the receipt, SQLite would read the
 Processes of the previous version may still run: the new columns are nullable or have a default.
 """
 
-STATEMENTS = """
-CREATE TABLE "receipt_progress" (
-    "receipt_id" BIGINT NOT NULL PRIMARY KEY REFERENCES "receipt" ("id") ON DELETE CASCADE,
-    "alerts_done" INTEGER NOT NULL,
-    "events_written" INTEGER NOT NULL
-);
+import peewee
+
+MESSAGE = """
 ALTER TABLE "message" ADD COLUMN "pieces_of" VARCHAR(64);
 ALTER TABLE "message" ADD COLUMN "group_key" VARCHAR(64);
 ALTER TABLE "message" ADD COLUMN "held_until" TIMESTAMPTZ;
@@ -18,6 +15,24 @@ CREATE INDEX "message_of_pieces" ON "message" ("pieces_of") WHERE pieces_of IS N
 """
 
 
+class Receipt(peewee.Model):
+    id = peewee.BigAutoField()
+
+    class Meta:
+        table_name = "receipt"
+
+
+class ReceiptProgress(peewee.Model):
+    receipt = peewee.ForeignKeyField(Receipt, unique=True, on_delete="CASCADE")
+    alerts_done = peewee.IntegerField()
+    events_written = peewee.IntegerField()
+
+    class Meta:
+        table_name = "receipt_progress"
+
+
 def up(migrator, db):
-    for statement in STATEMENTS.split(";"):
+    with db.bind_ctx([Receipt, ReceiptProgress]):
+        db.create_tables([ReceiptProgress])
+    for statement in MESSAGE.split(";"):
         db.execute_sql(statement.strip())

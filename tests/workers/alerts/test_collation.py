@@ -21,7 +21,7 @@ from models.write.apply import apply
 from pipeline import incidents
 from tests.support.alert_sequences import run_parallel
 from tests.support.alerts import accept
-from workers.alerts import process_lane
+from workers.alerts import process_lane, taken_work
 
 MINUTE = timedelta(minutes=1)
 
@@ -218,7 +218,7 @@ def test_concurrent_integrations_open_one_collecting_incident(collating_service,
 
 def test_a_dead_letter_opens_an_incident_beside_the_collecting_one(collating_service, now, monkeypatch):
     process_alert(collating_service, now, "a")
-    monkeypatch.setattr(process_lane, "parse_alerts", lambda *_: 1 / 0)
+    monkeypatch.setattr(taken_work, "parse_alerts", lambda *_: 1 / 0)
     accept(collating_service, now, message="poison")
     process_lane.run(collating_service.service.id)
 

@@ -1,0 +1,137 @@
+"""Divide receipts with many alerts into pieces, each in its own transaction (decision 0029).
+
+The body is read and parsed before the transaction, once per process. The alerts are kept until the last piece
+is done. How many alerts are done is in the database, so another process continues at the same place.
+"""
+
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from models.store.base import STORE_ERRORS, store
+from models.tables.events import Receipt
+from pipeline.alert import ParsedAlert
+from pipeline.stages.normalize import parse_body
+from workers.alerts.batches import BatchSize
+
+# The CPU time of a piece on SQLite. The rest of the 40 ms of MAX_STORE_HOLD_S is for the commit, and for
+# alerts that take longer than those before them.
+TARGET_S = 0.025
+# The first piece on SQLite: small, since the time of its alerts is not known yet.
+FIRST_SIZE = 20
+# The smallest piece on SQLite.
+MIN_SIZE = 5
+# The number of bodies that a process keeps: more than the threads that process lanes.
+MAX_BODIES = 8
+
+
+class NotParsed(Exception):
+    """The body of a receipt in pieces must be parsed first, outside a transaction."""
+
+    def __init__(self, receipt: int, lane: Hashable) -> None:
+        super().__init__(f"receipt {receipt} is not parsed")
+        self.receipt = receipt
+        self.lane = lane
+
+
+def _build_size() -> BatchSize:
+    if store().has_single_writer:
+        return BatchSize(TARGET_S, FIRST_SIZE, MIN_SIZE)
+    # A piece locks only its lane, so that fewer and larger pieces harm nobody.
+    return BatchSize()
+
+
+@dataclass(slots=True)
+class ParsedBody:
+    """The alerts of a receipt in pieces, and the size of its pieces.
+
+    Each alert is kept as bytes. Measured with 10,000 alerts, that needs a third of the memory, and the
+    garbage collector does not visit them: that took 50 ms, also during a transaction. `error` says why the
+    body cannot be parsed; None: it was parsed.
+    """
+
+    lane: Hashable
+    alerts: Sequence[bytes] = ()
+    error: Exception | None = None
+    size: BatchSize = field(default_factory=_build_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The alerts of a receipt from position `start` up to, not including, `stop`.
+
+    `events_written` is the number of events that the alerts before `start` became in the lane of a router.
+    """
+
+    body: ParsedBody
+    start: int
+    stop: int
+    events_written: int = 0
+
+    @property
+    def is_last(self) -> bool:
+        return self.stop >= len(self.body.alerts)
+
+    @property
+    def alerts(self) -> Sequence[ParsedAlert]:
+        """Return the alerts of the piece. Raises the error of the body if it cannot be parsed."""
+        if self.body.error is not None:
+            raise self.body.error
+        # Only parse() writes these bytes.
+        return [pickle.loads(alert) for alert in self.body.alerts[self.start : self.stop]]  # noqa: S301
+
+
+_lock = threading.Lock()
+# By row number of the receipt, in the order of the last use.
+_bodies: OrderedDict[int, ParsedBody] = OrderedDict()
+
+
+def get_piece(receipt: int, lane: Hashable, start: int, events_written: int, limit: int) -> Piece:
+    """Return the piece of a receipt that begins at `start`, with at most `limit` alerts. Raises NotParsed."""
+    with _lock:
+        body = _bodies.get(receipt)
+        if body is None:
+            raise NotParsed(receipt, lane)
+        _bodies.move_to_end(receipt)
+    stop = min(start + min(limit, body.size.get_limit()), len(body.alerts))
+    return Piece(body, start, stop, events_written)
+
+
+def parse(missing: NotParsed) -> None:
+    """Read and parse the body of a receipt and keep its alerts. Needs a connection, but no transaction."""
+    found = Receipt.select(Receipt.source, Receipt.body).where(Receipt.id == missing.receipt).tuples().first()
+    if found is None:
+        return
+    source, raw = found
+    body = ParsedBody(missing.lane)
+    try:
+        body.alerts = [pickle.dumps(alert) for alert in parse_body(source, bytes(raw))]
+    except STORE_ERRORS:
+        raise
+    except Exception as error:
+        body.error = error
+    with _lock:
+        _bodies[missing.receipt] = body
+        if len(_bodies) > MAX_BODIES:
+            _bodies.popitem(last=False)
+
+
+def is_in_pieces(lane: Hashable) -> bool:
+    """Return whether this process keeps the alerts of a receipt of the lane."""
+    with _lock:
+        return any(body.lane == lane for body in _bodies.values())
+
+
+def drop(lane: Hashable) -> None:
+    """Forget the alerts of the lane's receipts: their last piece is done."""
+    with _lock:
+        for receipt in [receipt for receipt, body in _bodies.items() if body.lane == lane]:
+            del _bodies[receipt]
+
+
+def clear() -> None:
+    """Forget all bodies, for a process that connects to another database."""
+    with _lock:
+        _bodies.clear()
