@@ -12,13 +12,13 @@ from models.domain.effects import Effect
 from models.domain.enums import RouterAction
 from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
 from models.domain.reasons import Reason, make_reason
-from pipeline.alert import Alert
+from pipeline.alert import Alert, ParsedAlert
 from pipeline.rules import rulesets
 from pipeline.rules.conditions import Budget, Subject
 from pipeline.sources.body import RequestBody
 
 # The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
-# for each of 25 targets. One transaction writes them; measured, 8 s on SQLite, and 4 kB of memory per alert.
+# for each of 25 targets. They take 8 s on SQLite in all, in many transactions.
 MAX_EVENTS = 50_000
 
 
@@ -97,7 +97,8 @@ class RouterLane:
     """The state of a router's lane while one body is processed. The lane has no service and no entities.
 
     `source` is the extension of the URL that the body was sent to. `event_count` is the number of alerts that
-    the body has become so far.
+    the body has become so far. If the body is processed in pieces, `alerts` are those of one piece, from the
+    position `start` of `group_size` alerts.
     """
 
     router: CompiledRouter
@@ -106,7 +107,10 @@ class RouterLane:
     source: str
     body: RequestBody
     accepted_at: datetime
-    event_count: int = field(default=0, init=False)
+    event_count: int = 0
+    alerts: Sequence[ParsedAlert] | None = None
+    start: int = 0
+    group_size: int = 1
     service_row: None = field(default=None, init=False)
     # The work of the rules, in budgets of an alert, and the first alert whose budget did not suffice.
     rule_work: float = field(default=0.0, init=False)

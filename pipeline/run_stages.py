@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from models.domain.effects import ChangeSet, Decision, EventState
+from models.domain.effects import ChangeSet, CreateNotification, Decision, Effect, EventState
 from models.domain.enums import Urgency, WorkState
 from models.domain.facts import Reference
 from models.domain.reasons import Reason, make_reason
@@ -70,8 +70,9 @@ def _run_segment(
             next_stage = stage.name
             break
         decision = stage.decide(alert, state, alert.effective_at)
-        state.apply_effects(decision.effects)
-        outcome.effects.extend(decision.effects)
+        effects = _name_receipt(decision.effects, alert)
+        state.apply_effects(effects)
+        outcome.effects.extend(effects)
         decisions.append((stage, decision))
         alert = decision.alert or alert
         if decision.routed or not decision.continues:
@@ -135,6 +136,18 @@ def _add_decisions(
         ended=bool(decisions) and not decisions[-1][1].continues,
         service=progress.service,
     )
+
+
+def _name_receipt(effects: Sequence[Effect], alert: Alert) -> Sequence[Effect]:
+    """Write into new notifications which body of several alerts caused them."""
+    if alert.group_size == 1:
+        return effects
+    return [
+        replace(effect, notification=replace(effect.notification, receipt=alert.receipt))
+        if isinstance(effect, CreateNotification)
+        else effect
+        for effect in effects
+    ]
 
 
 def build_segment_event(

@@ -184,7 +184,8 @@ class NotificationState:
     """One reason to notify a person through a contact (None: the user's own e-mail address).
 
     `group_key` contains the kind of the reason, the step and the delay. Notifications that one transaction
-    creates for one contact with the same group key share one outgoing message.
+    creates for one contact with the same group key share one outgoing message. `receipt` is the row number of
+    the body that caused it, if that body has several alerts: its pieces can share a message too.
     """
 
     key: str
@@ -197,6 +198,7 @@ class NotificationState:
     reason: Reason
     not_before: datetime
     group_key: str
+    receipt: int | None = None
 
     def message_group(self, now: datetime) -> tuple[object, ...]:
         """Return a key: notifications of one transaction with the same key share one message.

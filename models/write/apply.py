@@ -52,7 +52,7 @@ Kind = type[Effect] | type[EventState]
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The result of apply(). `channels` have new messages, which may be due."""
+    """The result of apply(). `channels` have new messages, which may be due and are not held."""
 
     channels: frozenset[int] = frozenset()
 
@@ -61,18 +61,24 @@ class Conflict(Exception):
     """Another transaction changed the facts of a decision: decide again in a new transaction."""
 
 
-def apply(changes: ChangeSet, rows: Mapping[str, int] | None = None) -> ApplyResult:
+def apply(
+    changes: ChangeSet, rows: Mapping[str, int] | None = None, pieces: Mapping[int, str] | None = None
+) -> ApplyResult:
     """Write a change set. `rows`: row numbers by unique_id of incidents that effects only refer to.
+
+    `pieces`: the names of receipts in pieces, by row number. Their notifications share messages with those of
+    other pieces (models/write/shared_messages.py).
 
     Raises Conflict, before it writes other rows, if another transaction advanced the same round robin.
     """
-    folded = _Folded({EventState: list(changes.events)})
+    folded = _Folded({EventState: list(changes.events)}, pieces or {})
     folded.add(changes.effects)
     incident_rows = dict(rows or {})
     for kind, write in WRITERS.items():
         if items := folded.get(kind):
             folded.add(write(items, incident_rows) or ())
-    channels = (each.notification.channel for each in folded.notifications.values() if each.message)
+    written = [each for each in folded.notifications.values() if each.message and not each.pieces_of]
+    channels = (each.notification.channel for each in written)
     return ApplyResult(frozenset(channels))
 
 
@@ -81,6 +87,7 @@ class _Folded:
     """The rows to write: lists by class, and the last state of each entity and notification."""
 
     lists: dict[Kind, list[Effect | EventState]]
+    pieces: Mapping[int, str]
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
     notifications: dict[str, NewNotification] = field(default_factory=dict)
 
@@ -111,7 +118,9 @@ def _fold_release(folded: _Folded, effect: ReleaseEntities) -> None:
 
 
 def _fold_notification(folded: _Folded, effect: CreateNotification) -> None:
-    folded.notifications[effect.notification.key] = NewNotification(effect.notification)
+    notification = effect.notification
+    pieces_of = None if notification.receipt is None else folded.pieces.get(notification.receipt)
+    folded.notifications[notification.key] = NewNotification(notification, pieces_of)
 
 
 def _fold_cancellation(folded: _Folded, effect: CancelNotifications) -> None:

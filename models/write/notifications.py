@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeGuard
 
 from models.domain.effects import CancelNotifications, NotificationState
 from models.domain.enums import SLA_KINDS, NotificationStatus
@@ -13,6 +14,7 @@ from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, in_list
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification, get_reason_key
+from models.write.shared_messages import NOT_HELD, build_hold, find_shared
 from models.write.timers import reset_fired
 
 
@@ -20,11 +22,13 @@ from models.write.timers import reset_fired
 class NewNotification:
     """A notification that is not stored yet.
 
+    - `pieces_of`: the name of the receipt in pieces that it belongs to.
     - `cancelled_by`: its cancellation in the same change set.
     - `message`: the row of its outgoing message; None until it is written.
     """
 
     notification: NotificationState
+    pieces_of: str | None = None
     cancelled_by: CancelNotifications | None = None
     message: int | None = None
 
@@ -32,27 +36,45 @@ class NewNotification:
 def write_notifications(pending: Mapping[str, NewNotification], incident_rows: Mapping[str, int]) -> None:
     """Write notifications with a new key, or whose stored row was cancelled before it was sent.
 
-    Each notification is in exactly one message. One message has the notifications of one transaction for the
-    same contact, reason and step. A message with only cancelled notifications is also written: the delivery
-    records that it is cancelled.
+    Each notification is in exactly one message. One message has the notifications of one transaction, or of
+    the pieces of one receipt, for the same contact, reason and step. A message with only cancelled
+    notifications is also written: the delivery records that it is cancelled.
     """
     rows = _find_writable(pending)
     if not rows:
         return
     written = [pending[key] for key in rows]
-    groups = _group_by_message(written, rows)
-    now = min(item.notification.not_before for item in written)
-    messages = _insert_messages(groups, _get_account(written[0], incident_rows), now)
-    for name, group in groups.items():
-        for item in group:
-            item.message = messages[name]
-    records = {
-        item.notification.key: _build_record(item, incident_rows)
-        for group in groups.values()
-        for item in group
-    }
+    _find_messages(written, rows, incident_rows)
+    records = {item.notification.key: _build_record(item, incident_rows) for item in written}
     bulk.insert(Notification, [record for key, record in records.items() if rows[key] is None])
     bulk.update(Notification, [{"id": rows[key], **record} for key, record in records.items() if rows[key]])
+
+
+def _find_messages(
+    written: list[NewNotification], rows: Mapping[str, int | None], incident_rows: Mapping[str, int]
+) -> None:
+    """Set the message of each notification: one of an earlier piece that is held, or a new one."""
+    now = store().now()
+    groups = _group_by_message(written, now)
+    shared = find_shared({key[0] for key in groups if _is_shared(key)})
+    new: dict[str, _NewMessage] = {}
+    for key, group in groups.items():
+        joined = shared.open_rows.get(key) if _is_shared(key) else None
+        if joined is None:
+            hold = build_hold(shared, key, now) if _is_shared(key) else {}
+            new[hash_message_id([_get_message_key(item, rows) for item in group])] = _NewMessage(group, hold)
+        for item in group:
+            item.message = joined
+    if not new:
+        return
+    messages = _insert_messages(
+        new,
+        _get_account(written[0], incident_rows),
+        min(item.notification.not_before for item in written),
+    )
+    for name, message in new.items():
+        for item in message.notifications:
+            item.message = messages[name]
 
 
 def cancel_pending(effects: Iterable[CancelNotifications], incident_rows: Mapping[str, int]) -> None:
@@ -98,21 +120,44 @@ def cancel_by_key(incident: int, keys: str, at: datetime, outcome: Reason) -> No
     query.where(in_list(Notification.id, rows)).execute()
 
 
+# What the notifications of a message have in common: the name of a receipt in pieces and a hash, or a tuple.
+_GroupKey = tuple[str, str] | tuple[object, ...]
+
+
+def _is_shared(key: _GroupKey) -> TypeGuard[tuple[str, str]]:
+    return isinstance(key[0], str)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewMessage:
+    """A message that is not stored yet; `hold` has the columns of a message that later pieces may join."""
+
+    notifications: list[NewNotification]
+    hold: Mapping[str, object]
+
+
 def _group_by_message(
-    pending: list[NewNotification], rows: Mapping[str, int | None]
-) -> dict[str, list[NewNotification]]:
-    """Return the notifications by message_id.
+    pending: list[NewNotification], now: datetime
+) -> dict[_GroupKey, list[NewNotification]]:
+    """Return the notifications of each message.
 
     A notification that is created again after it was cancelled gets a new message, because a worker may be
     sending the old message now.
     """
-    now = store().now()
-    groups: dict[tuple[object, ...], list[NewNotification]] = {}
+    groups: dict[_GroupKey, list[NewNotification]] = {}
     for item in pending:
-        groups.setdefault(item.notification.message_group(now), []).append(item)
-    return {
-        hash_message_id([_get_message_key(item, rows) for item in group]): group for group in groups.values()
-    }
+        groups.setdefault(_get_group_key(item, now), []).append(item)
+    return groups
+
+
+def _get_group_key(item: NewNotification, now: datetime) -> _GroupKey:
+    notification = item.notification
+    if item.pieces_of is None:
+        return notification.message_group(now)
+    # All alerts of a receipt have the same time. So their key does not depend on the time of processing.
+    to = (notification.user, notification.contact, notification.channel)
+    shared = (*map(str, to), notification.group_key, notification.not_before.isoformat())
+    return item.pieces_of, hash_message_id(["\n".join(shared)])
 
 
 def _get_message_key(item: NewNotification, rows: Mapping[str, int | None]) -> str:
@@ -148,13 +193,11 @@ def _get_account(item: NewNotification, incident_rows: Mapping[str, int]) -> int
     return account
 
 
-def _insert_messages(
-    groups: Mapping[str, list[NewNotification]], account: int, now: datetime
-) -> dict[str, int]:
-    """Insert the messages and return their row numbers by message_id."""
+def _insert_messages(new: Mapping[str, _NewMessage], account: int, now: datetime) -> dict[str, int]:
+    """Insert messages by message_id, and return their row numbers."""
     records = []
-    for name, group in groups.items():
-        first = group[0].notification
+    for name, message in new.items():
+        first = message.notifications[0].notification
         records.append(
             {
                 "message_id": name,
@@ -164,11 +207,13 @@ def _insert_messages(
                 "channel": first.channel,
                 "created_at": now,
                 # A message is never early: its last due notification decides.
-                "next_attempt_at": max(item.notification.not_before for item in group),
+                "next_attempt_at": max(item.notification.not_before for item in message.notifications),
+                **NOT_HELD,
+                **message.hold,
             }
         )
     bulk.insert(Message, records)
-    return dict(_MESSAGE_ROWS.rows(message_ids=list(groups)))
+    return dict(_MESSAGE_ROWS.rows(message_ids=list(new)))
 
 
 def _build_record(item: NewNotification, incident_rows: Mapping[str, int]) -> dict[str, object]:

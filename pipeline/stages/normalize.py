@@ -47,24 +47,18 @@ def build_alerts(
 
 
 def parse_routed_alerts(lane: RouterLane) -> Iterator[Alert]:
-    """Yield every alert of a body that was sent with a router's key. They have no integration yet.
+    """Yield every alert of a body, or of its piece, that was sent with a router's key.
 
-    A body in the generic form is one alert; the stage `route` reads it again for each target. Raises BadBody
-    if the body cannot be read.
+    The alerts have no integration yet. A body in the generic form is one alert; the stage `route` reads it
+    again for each target. Raises BadBody if the body cannot be read.
     """
-    if lane.source == generic.EXTENSION:
-        parsed = [generic.parse_any(lane.body)]
-    else:
-        parsed = SOURCES[lane.source].parse(lane.body)
-    yield from build_routed_alerts(lane, parsed, len(parsed))
-
-
-def build_routed_alerts(
-    lane: RouterLane, alerts: Sequence[ParsedAlert], group_size: int, start: int = 0
-) -> Iterator[Alert]:
-    """Yield alerts of a router's body, the first one at the position `start`; see `build_alerts`."""
+    alerts, group_size = lane.alerts, lane.group_size
+    if alerts is None:
+        is_generic = lane.source == generic.EXTENSION
+        alerts = [generic.parse_any(lane.body)] if is_generic else SOURCES[lane.source].parse(lane.body)
+        group_size = len(alerts)
     yield from build_alerts(
-        lane.trace_id, lane.receipt, NO_INTEGRATION, lane.accepted_at, alerts, group_size, start
+        lane.trace_id, lane.receipt, NO_INTEGRATION, lane.accepted_at, alerts, group_size, lane.start
     )
 
 

@@ -1,7 +1,7 @@
 """Load the pending work of a lane: receipts before the first stage, events after a queue split."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.routers import GlobalRouter
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.router import RouterLane
+from pipeline.router import CompiledRouter, RouterLane
 from pipeline.run_stages import AlertInProgress, parse_options
 from pipeline.sources.body import RequestBody
 from pipeline.topology import Segment
@@ -35,6 +35,8 @@ class PendingWork:
     item: AlertInProgress | None = None
     piece: Piece | None = None
     is_replayed: bool = False
+    # More events of the same receipt follow.
+    is_followed: bool = False
 
     @property
     def is_released(self) -> bool:
@@ -216,10 +218,21 @@ def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
 def load_pending_for_router(router: GlobalRouter, limit: int) -> list[RouterLane]:
     """Load the first pending receipts of a router, in the order of acceptance."""
     routing = config_cache.get_routing(router)
-    return [
-        RouterLane(routing, one.trace_id, one.receipt, one.source, RequestBody(one.body), one.accepted_at)
-        for one in _OF_ROUTER.load_first(router.id, limit)
-    ]
+    return [_build_router_lane(routing, one) for one in _OF_ROUTER.load_first(router.id, limit)]
+
+
+def _build_router_lane(routing: CompiledRouter, one: _StoredReceipt) -> RouterLane:
+    lane = RouterLane(routing, one.trace_id, one.receipt, one.source, RequestBody(one.body), one.accepted_at)
+    if one.piece is None or one.piece.body.error is not None:
+        # Without alerts, the empty body is parsed and fails.
+        return lane
+    return replace(
+        lane,
+        event_count=one.piece.events_written,
+        alerts=one.piece.alerts,
+        start=one.piece.start,
+        group_size=len(one.piece.body.alerts),
+    )
 
 
 _FIRST_EVENT = Prepared(
@@ -243,7 +256,12 @@ def load_pending_events(
         return []
     before = [stage for earlier in pipeline[: pipeline.index(segment)] for stage in earlier.stage_names]
     query = (
-        Event.select(Event, Receipt.trace_id.alias("trace_id"), Receipt.alerts.alias("group_size"))
+        Event.select(
+            Event,
+            Receipt.trace_id.alias("trace_id"),
+            Receipt.alerts.alias("group_size"),
+            Receipt.state.alias("receipt_state"),
+        )
         .join(Receipt)
         .where(
             Event.service == service_row,
@@ -252,15 +270,18 @@ def load_pending_events(
             Event.stage.in_([*before, *segment.stage_names]),
         )
         .order_by(Event.receipt, Event.position, Event.id)
-        .limit(limit)
+        .limit(limit + 1)
     )
     first_unparsed = _find_first_unparsed(service_row) if before else None
-    ready: list[PendingWork] = []
+    ready: list[Event] = []
+    next_receipt = None
     for row in query.objects():
-        if row.stage in before or (first_unparsed is not None and row.receipt_id > first_unparsed):
+        is_ready = row.stage not in before and (first_unparsed is None or row.receipt_id <= first_unparsed)
+        if not is_ready or len(ready) == limit:
+            next_receipt = row.receipt_id
             break
-        ready.append(_build_work(row))
-    return ready
+        ready.append(row)
+    return [_build_work(row, is_followed=row.receipt_id == next_receipt) for row in ready]
 
 
 def _find_first_unparsed(service_row: int) -> int | None:
@@ -285,7 +306,7 @@ def merge_in_order(receipts: list[PendingWork], events: list[PendingWork], limit
     return sorted(merged, key=lambda work: (work.receipt, work.position, work.event or 0))
 
 
-def _build_work(row: Event) -> PendingWork:
+def _build_work(row: Event, *, is_followed: bool) -> PendingWork:
     alert = Alert(
         event_id=row.unique_id,
         trace_id=row.trace_id,
@@ -308,6 +329,8 @@ def _build_work(row: Event) -> PendingWork:
         position=row.position,
         event=row.id,
         item=AlertInProgress(alert, reasons, tuple(row.rules), row.alert.get("next_stage") or row.stage),
+        # A router's body that is pending has alerts that are not routed yet.
+        is_followed=is_followed or row.receipt_state == WorkState.PENDING,
     )
 
 

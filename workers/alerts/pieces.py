@@ -16,8 +16,8 @@ from pipeline.alert import ParsedAlert
 from pipeline.stages.normalize import parse_body
 from workers.alerts.batches import BatchSize
 
-# The CPU time of a piece on SQLite. The rest of the 40 ms of MAX_STORE_HOLD_S is for the commit, and for
-# alerts that take longer than those before them.
+# The CPU time of a piece on SQLite. The rest of 40 ms is for the commit, and for alerts that take longer than
+# those before them.
 TARGET_S = 0.025
 # The first piece on SQLite: small, since the time of its alerts is not known yet.
 FIRST_SIZE = 20
@@ -116,6 +116,14 @@ def parse(missing: NotParsed) -> None:
         _bodies[missing.receipt] = body
         if len(_bodies) > MAX_BODIES:
             _bodies.popitem(last=False)
+
+
+def adjust_size(receipt: int, count: int, seconds: float) -> None:
+    """Adapt the size of the next piece of a receipt to the CPU time of this one with `count` alerts."""
+    with _lock:
+        body = _bodies.get(receipt)
+    if body is not None:
+        body.size.adjust(count, seconds)
 
 
 def is_in_pieces(lane: Hashable) -> bool:

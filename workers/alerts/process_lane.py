@@ -5,7 +5,7 @@ alerts one by one. An alert that fails again becomes a dead letter with its erro
 section 2). If the database fails, the batch is retried later, and no alert becomes a dead letter.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -23,6 +23,7 @@ from models.store.base import STORE_ERRORS, db, store
 from models.tables.events import Receipt
 from models.tables.services import Service
 from models.write.apply import apply
+from models.write.shared_messages import extend, list_with_messages, name_pieces, release
 from pipeline.lane_state import LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
@@ -36,7 +37,14 @@ from workers.alerts.pending import (
     load_pending_receipts,
     merge_in_order,
 )
-from workers.alerts.taken_work import TakenWork, build_items, list_written, mark_done, save_progress
+from workers.alerts.taken_work import (
+    TakenWork,
+    build_items,
+    find_pieces,
+    list_written,
+    mark_done,
+    save_progress,
+)
 from workers.alerts.tally import Tally, count_batch
 from workers.delivery import deliver
 
@@ -174,16 +182,17 @@ def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
     except Exception as error:
         return _report(batch, work, _mark_receipt(batch, work, error))
     written = list_written(work)
+    in_pieces = find_pieces(items, [work])
     for item in items:
         if item.alert.event_id in written:
             continue
         try:
-            channels |= retry.run_in_savepoint(partial(_run_stages, batch, [item]))
+            channels |= retry.run_in_savepoint(partial(_run_stages, batch, [item], lambda _: in_pieces))
         except (*STORE_ERRORS, *retry.RETRY_ERRORS):
             raise
         except Exception as error:
             channels |= _report(batch, work, _store_dead_letter(batch, item, work, error))
-    return channels
+    return channels | _end_pieces(batch, in_pieces)
 
 
 def _store_dead_letter(batch: _Batch, item: AlertInProgress, work: PendingWork, error: Exception) -> Reason:
@@ -254,6 +263,7 @@ def _run_transaction(
         taken = TakenWork(pending)
         batch = _Batch(service, segment, locked, now)
         channels = _run_stages(batch, taken.items, taken.mark_decided)
+        channels |= _end_pieces(batch, taken.pieces)
     _adjust_size(pending, taken.decided, thread_time() - started)
     deliver.enqueue(channels)
     count_batch(batch.tally, segment)
@@ -262,8 +272,10 @@ def _run_transaction(
 
 def _adjust_size(pending: Sequence[PendingWork], decided: int, seconds: float) -> None:
     """Adapt the size of the next batch, or of the next piece of a receipt."""
-    piece = pending[-1].piece
-    (_batch_size if piece is None else piece.body.size).adjust(decided, seconds)
+    if pending[-1].piece is not None:
+        pieces.adjust_size(pending[-1].receipt, decided, seconds)
+    else:
+        _batch_size.adjust(decided, seconds)
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
@@ -288,23 +300,46 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
 
 
 def _run_stages(
-    batch: _Batch, items: Sequence[AlertInProgress], on_decided: Callable[[int], None] | None = None
+    batch: _Batch, items: Sequence[AlertInProgress], on_decided: Callable[[int], dict[int, bool]]
 ) -> frozenset[int]:
-    """Decide on these alerts and write the result.
+    """Decide on these alerts and write the result. Return the channels with messages to send.
 
     If their rules cause much work, leave the last ones for the next batch (MAX_RULE_WORK in run_stages.py).
-    `on_decided` is called with the number of alerts that were decided, before their results are written.
+    `on_decided` is called with the number of alerts that were decided, before their results are written. It
+    returns the receipts that may be in pieces, and whether more pieces follow.
     """
     outcome, state = _decide(batch, items) if items else (ChangeSet(), None)
-    if on_decided:
-        on_decided(len(outcome.events))
+    shared = _name_shared(batch, on_decided(len(outcome.events)))
     if state is None:
         return frozenset()
-    channels = apply(outcome, load_lane_state.get_rows(state)).channels
+    channels = apply(outcome, load_lane_state.get_rows(state), shared).channels
     batch.tally.add_events(outcome.events)
     for alert in state.skipped.values():
         channels |= report_dead_letters.report_skipped_rules(batch.service, alert, batch.now)
     return channels
+
+
+def _name_shared(batch: _Batch, in_pieces: Mapping[int, bool]) -> dict[int, str]:
+    """Return the names of receipts whose pieces share messages.
+
+    If nothing follows and there are no messages, these are the only alerts of the receipt in this service.
+    Then its notifications share messages with those of the other receipts of the batch.
+    """
+    if batch.segment.next_segment is not None:
+        return {}
+    names = {receipt: name_pieces(receipt, batch.service.id) for receipt in in_pieces}
+    last = [names[receipt] for receipt, more in in_pieces.items() if not more]
+    known = list_with_messages(last)
+    return {receipt: name for receipt, name in names.items() if in_pieces[receipt] or name in known}
+
+
+def _end_pieces(batch: _Batch, in_pieces: Mapping[int, bool]) -> frozenset[int]:
+    """Hold the messages of receipts for their next piece, or let them be sent. Return their channels."""
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for receipt, more in in_pieces.items():
+        names[more].append(name_pieces(receipt, batch.service.id))
+    extend(names[True])
+    return release(names[False]) if names[False] else frozenset()
 
 
 def _decide(batch: _Batch, items: Sequence[AlertInProgress]) -> tuple[ChangeSet, LaneState]:

@@ -1,13 +1,15 @@
 """Process the lane of a router: write an event for each target of each pending receipt.
 
 A batch is a transaction under the router's lock. It changes no service, except by an incident about skipped
-rules. If our code fails on a batch, the worker processes its receipts one by one. A receipt that fails again
-becomes a dead letter with its error: invariant 9 (design, section 2).
+rules. A receipt with many alerts is processed in pieces, each in its own batch. If our code fails on a batch,
+the worker processes its receipts one by one, those with many alerts alert by alert. A receipt that fails
+again becomes a dead letter with its error: invariant 9 (design, section 2). What was routed of it stays.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from time import thread_time
+from typing import TypeVar
 
 import dramatiq
 import structlog
@@ -17,7 +19,7 @@ from models.domain.enums import WorkState
 from models.domain.reasons import Reason
 from models.load.lane import lock_router, lock_service
 from models.store.base import STORE_ERRORS, store
-from models.tables.events import Receipt
+from models.tables.events import Receipt, ReceiptProgress
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.router import RouterLane
@@ -25,16 +27,20 @@ from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, run_stages
 from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
-from workers.alerts import lane_actors, report_dead_letters, retry
+from workers.alerts import lane_actors, pieces, report_dead_letters, retry
 from workers.alerts.batches import BatchSize, TurnResult, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
+from workers.alerts.release_routed import release_routed
+from workers.alerts.taken_work import save_progress
 from workers.broker import broker
 from workers.delivery import deliver
 from workers.lane_turns import turns
 
 log = structlog.get_logger()
 
-# Number of written events after which a transaction ends.
+T = TypeVar("T")
+
+# Number of written events after which a transaction ends on PostgreSQL. On SQLite, it is the batch size.
 MAX_EVENTS = 10_000
 
 _batch_size = BatchSize()
@@ -73,13 +79,22 @@ def process_pending_routers() -> int:
 
 def _process_batch(router_row: int) -> int:
     try:
-        return _run_transaction(router_row, _batch_size.get_limit())
+        return _run_parsed(lambda: _run_transaction(router_row, _batch_size.get_limit()))
     except STORE_ERRORS:
         _batch_size.reduce()
         raise
     except Exception:
         log.exception("batch failed, processing one by one", router=router_row)
         return _process_one_by_one(router_row)
+
+
+def _run_parsed(work: Callable[[], T]) -> T:
+    """Run a transaction. Parse the body of a receipt in pieces before it."""
+    while True:
+        try:
+            return work()
+        except pieces.NotParsed as missing:
+            pieces.parse(missing)
 
 
 def _run_transaction(router_row: int, limit: int) -> int:
@@ -89,47 +104,80 @@ def _run_transaction(router_row: int, limit: int) -> int:
         pending = load_pending_for_router(router, limit) if router else []
         if not pending:
             return 0
-        taken, events = _route_batch(pending)
+        taken = _route_batch(pending, limit)
+        events = [event for routed in taken for event in routed.events]
         _write(taken, events)
-        channels = _report_skipped(taken)
-    _batch_size.adjust(len(taken), thread_time() - started)
-    _report_written(events)
+        channels = _report_skipped([routed.incoming for routed in taken])
+    seconds = thread_time() - started
+    if pending[0].alerts is None:
+        _batch_size.adjust(len(events), seconds)
+    else:
+        pieces.adjust_size(pending[0].receipt, len(events), seconds)
+    _report_written(taken, events)
     deliver.enqueue(channels)
     return len(taken)
 
 
-def _route_batch(pending: Sequence[RouterLane]) -> tuple[Sequence[RouterLane], list[EventState]]:
-    """Route at least one body, and more until there are MAX_EVENTS events or the rules caused much work.
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The events of a body or of its piece. `done`: how many alerts of the body are done; None: all."""
 
-    Return the bodies and events.
+    incoming: RouterLane
+    events: Sequence[EventState]
+    done: int | None = None
+
+
+def _route_batch(pending: Sequence[RouterLane], limit: int) -> list[Routed]:
+    """Route at least one alert, and more until there are enough events or the rules caused much work."""
+    max_events = min(limit, MAX_EVENTS) if store().has_single_writer else MAX_EVENTS
+    taken: list[Routed] = []
+    written, rule_work = 0, 0.0
+    for incoming in pending:
+        incoming.rule_work = rule_work
+        taken.append(route(incoming, max_events - written))
+        written += len(taken[-1].events)
+        rule_work = incoming.rule_work
+        if taken[-1].done is not None or written >= max_events or rule_work > MAX_RULE_WORK:
+            break
+    return taken
+
+
+def route(incoming: RouterLane, max_events: int = MAX_EVENTS) -> Routed:
+    """Run the alerts of one body, or of its piece, through the stages up to `route`.
+
+    Stop after the alert that makes `max_events` events, or whose rules caused too much work. Raises BadBody
+    for a body that should have been refused when it was accepted, and TooManyAlerts.
     """
+    alerts = list(parse_routed_alerts(incoming))
     events: list[EventState] = []
-    rule_work = 0.0
-    for count, incoming in enumerate(pending, start=1):
-        events += route(incoming)
-        rule_work += incoming.rule_work
-        if len(events) >= MAX_EVENTS or rule_work > MAX_RULE_WORK:
-            return pending[:count], events
-    return pending, events
+    for position, alert in enumerate(alerts, start=1):
+        events += run_stages([AlertInProgress(alert)], ROUTER_SEGMENT, incoming).events
+        if len(events) >= max_events or incoming.rule_work > MAX_RULE_WORK:
+            alerts = alerts[:position]
+            break
+    done = alerts[-1].position + 1
+    return Routed(incoming, events, None if done >= alerts[-1].group_size else done)
 
 
-def route(incoming: RouterLane) -> list[EventState]:
-    """Run the alerts of one body through the stages up to `route`. Return the events to write.
-
-    Raises BadBody for a body that should have been refused when it was accepted, and TooManyAlerts.
-    """
-    alerts = (AlertInProgress(alert) for alert in parse_routed_alerts(incoming))
-    return run_stages(alerts, ROUTER_SEGMENT, incoming).events
-
-
-def _write(taken: Sequence[RouterLane], events: list[EventState]) -> None:
-    done = Receipt.update(state=WorkState.DONE)
-    done.where(Receipt.id.in_([incoming.receipt for incoming in taken])).execute()
+def _write(taken: Sequence[Routed], events: list[EventState]) -> None:
+    finished = [routed.incoming for routed in taken if routed.done is None]
+    if finished:
+        done = Receipt.update(state=WorkState.DONE)
+        done.where(Receipt.id.in_([incoming.receipt for incoming in finished])).execute()
+    in_pieces = [incoming.receipt for incoming in finished if incoming.start]
+    if in_pieces:
+        ReceiptProgress.delete().where(ReceiptProgress.receipt.in_(in_pieces)).execute()
+    for routed in taken:
+        if routed.done is not None:
+            save_progress(routed.incoming.receipt, routed.done, routed.incoming.event_count)
     apply(ChangeSet(events=events))
 
 
-def _report_written(events: Sequence[EventState]) -> None:
+def _report_written(taken: Sequence[Routed], events: Sequence[EventState]) -> None:
     """Enqueue the lanes of the events' services. Count the alerts that were routed to no service."""
+    for routed in taken:
+        if routed.done is None and routed.incoming.start:
+            release_routed(routed.incoming.receipt)
     ended = sum(event.service is None for event in events)
     if ended:
         metrics.count_outcome("route", "ended", ended)
@@ -139,21 +187,30 @@ def _report_written(events: Sequence[EventState]) -> None:
 
 def _process_one_by_one(router_row: int) -> int:
     processed = 0
-    while processed < _batch_size.get_limit():
-        with store().write_transaction():
-            router = lock_router(router_row)
-            pending = load_pending_for_router(router, 1) if router else []
-            if not pending:
-                break
-            events, channels = _process_alone(pending[0])
-        _report_written(events)
-        deliver.enqueue(channels)
+    while processed < _batch_size.get_limit() and _run_parsed(lambda: _process_next(router_row)):
         processed += 1
     return processed
 
 
-def _process_alone(incoming: RouterLane) -> tuple[list[EventState], frozenset[int]]:
-    """Route one body alone. If that fails, the receipt becomes a dead letter, and an incident reports it."""
+def _process_next(router_row: int) -> bool:
+    """Process the first pending receipt alone, or its next alert. Return whether there was one."""
+    with store().write_transaction():
+        router = lock_router(router_row)
+        pending = load_pending_for_router(router, 1) if router else []
+        if not pending:
+            return False
+        routed, channels = _process_alone(pending[0])
+    _report_written([routed], routed.events)
+    deliver.enqueue(channels)
+    return True
+
+
+def _process_alone(incoming: RouterLane) -> tuple[Routed, frozenset[int]]:
+    """Route one body alone, or one alert of a body with many alerts.
+
+    If that fails, the receipt becomes a dead letter, and an incident reports it. Its progress stays: a replay
+    continues with the alert that failed.
+    """
     try:
         return retry.run_in_savepoint(lambda: _route_one(incoming)), _report_skipped([incoming])
     except STORE_ERRORS:
@@ -162,13 +219,13 @@ def _process_alone(incoming: RouterLane) -> tuple[list[EventState], frozenset[in
         description = report_dead_letters.describe_error(error, "route")
         query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
         query.where(Receipt.id == incoming.receipt).execute()
-        return [], _report(incoming, description)
+        return Routed(incoming, ()), _report(incoming, description)
 
 
-def _route_one(incoming: RouterLane) -> list[EventState]:
-    events = route(incoming)
-    _write([incoming], events)
-    return events
+def _route_one(incoming: RouterLane) -> Routed:
+    routed = route(incoming)
+    _write([routed], list(routed.events))
+    return routed
 
 
 def _report(incoming: RouterLane, description: Reason) -> frozenset[int]:

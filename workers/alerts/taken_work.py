@@ -1,6 +1,7 @@
 """The pending work that one transaction takes: its alerts in order, and the marks of what is done."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 
 import peewee
@@ -18,7 +19,8 @@ class TakenWork:
     """Pending work that one transaction takes, as alerts in order.
 
     `decided` counts its alerts that were decided, `done` the receipts and events of which nothing is left.
-    Raises the error of a body that cannot be parsed.
+    `pieces` are the receipts that may be processed in pieces, and whether more pieces follow. Raises the
+    error of a body that cannot be parsed.
     """
 
     def __init__(self, pending: Sequence[PendingWork]) -> None:
@@ -31,9 +33,13 @@ class TakenWork:
             self._ends.append(len(self.items))
         self.decided = 0
         self.done = 0
+        self.pieces: dict[int, bool] = {}
 
-    def mark_decided(self, count: int) -> None:
-        """Mark the first alerts as decided. Mark the receipts and events that have no other alerts left."""
+    def mark_decided(self, count: int) -> dict[int, bool]:
+        """Mark the first alerts as decided. Mark the receipts and events that have no other alerts left.
+
+        Return `pieces`.
+        """
         self.decided = count
         finished = self._pending[: bisect_right(self._ends, count)]
         mark_done([work for work in finished if work.is_completed])
@@ -44,6 +50,24 @@ class TakenWork:
         begin = self._ends[len(finished) - 1] if finished else 0
         if begin < count:
             save_progress(self._pending[len(finished)].receipt, self.items[count - 1].alert.position + 1)
+        undecided = self._pending[len(finished) : len(finished) + 1]
+        self.pieces = find_pieces(self.items[:count], finished, undecided)
+        return self.pieces
+
+
+def find_pieces(
+    decided: Sequence[AlertInProgress], finished: Sequence[PendingWork], undecided: Sequence[PendingWork] = ()
+) -> dict[int, bool]:
+    """Return the receipts of which not all alerts were decided now, and whether more alerts follow.
+
+    Those of a router's receipt may be in another service. `finished` is the work of the decided alerts,
+    `undecided` the work after it.
+    """
+    counts = Counter(item.alert.receipt for item in decided)
+    sizes = {item.alert.receipt: item.alert.group_size for item in decided}
+    more = {work.receipt for work in finished if work.is_followed or not work.is_completed}
+    more |= {work.receipt for work in undecided}
+    return {receipt: receipt in more for receipt, count in counts.items() if count < sizes[receipt]}
 
 
 def build_items(work: PendingWork) -> Sequence[AlertInProgress]:

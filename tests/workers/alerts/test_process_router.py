@@ -204,10 +204,10 @@ def test_a_prometheus_body_in_the_generic_form_becomes_the_alerts_of_its_target(
 def patch_poison(monkeypatch):
     real = process_router.route
 
-    def fail_on_poison(incoming):
+    def fail_on_poison(incoming, *limit):
         if b"poison" in incoming.body.raw:
             raise ZeroDivisionError("poison")
-        return real(incoming)
+        return real(incoming, *limit)
 
     monkeypatch.setattr(process_router, "route", fail_on_poison)
 

@@ -1,0 +1,132 @@
+"""Let the pieces of a receipt share their outgoing messages: one message per contact and step.
+
+A message that later pieces may join is held: it is claimed, so that no worker sends it. It is sent after the
+last piece, or HOLD after it was created. What comes later is in a second message, which each piece holds for
+another HOLD. So a person gets at most two messages, unless no piece is done for that long.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import peewee
+
+from models.domain.enums import MessageStatus
+from models.store.base import store
+from models.store.prepared import Prepared, bind, in_bound
+from models.tables.notifications import Message
+
+# How long the first message of a contact waits for more pieces.
+HOLD = timedelta(seconds=10)
+
+
+# The columns of a message that no later piece can join.
+NOT_HELD: dict[str, object] = {
+    "pieces_of": None,
+    "group_key": None,
+    "held_until": None,
+    "claimed_until": None,
+    "is_extended": False,
+}
+
+
+def name_pieces(receipt: int, service: int) -> str:
+    """Return the name of a receipt's alerts in a service, whose messages are shared (Message.pieces_of)."""
+    return f"receipt {receipt} of service {service}"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMessages:
+    """The stored messages of receipts in pieces.
+
+    `open_rows` has the row of each message that can be joined, `known` all messages, each by `pieces_of` and
+    `group_key`.
+    """
+
+    open_rows: dict[tuple[str, str], int]
+    known: frozenset[tuple[str, str]]
+
+
+def _is_open() -> peewee.Expression:
+    """Return the condition that a message is held, and no worker has begun to send it."""
+    held: peewee.Expression = Message.held_until.is_null(False)
+    return held & (Message.state == MessageStatus.PENDING) & (Message.claimed_until == Message.held_until)
+
+
+# Locked: a delivery that claims one of them first closes it, one that comes later skips it.
+_SHARED = Prepared(
+    lambda: store().for_update(
+        Message.select(
+            Message.id, Message.pieces_of, Message.group_key, Message.state, Message.claimed_until,
+            Message.held_until,
+        )
+        .where(in_bound(Message.pieces_of, "names"), Message.group_key.is_null(False))
+        .order_by(Message.id)
+    )
+)  # fmt: skip
+
+
+def find_shared(names: Collection[str]) -> SharedMessages:
+    """Lock and return the messages of these receipts in pieces."""
+    rows = _SHARED.rows(names=list(names)) if names else []
+    open_rows = {
+        (pieces_of, group_key): row
+        for row, pieces_of, group_key, state, claimed_until, held_until in rows
+        if held_until is not None and state == MessageStatus.PENDING and claimed_until == held_until
+    }
+    return SharedMessages(
+        open_rows, frozenset((pieces_of, group_key) for _, pieces_of, group_key, *_ in rows)
+    )
+
+
+def build_hold(shared: SharedMessages, key: tuple[str, str], now: datetime) -> dict[str, object]:
+    """Return the columns of a new message that later pieces may join."""
+    until = now + HOLD
+    return {
+        "pieces_of": key[0],
+        "group_key": key[1],
+        "held_until": until,
+        "claimed_until": until,
+        "is_extended": key in shared.known,
+    }
+
+
+_NAMES = Prepared(
+    lambda: Message.select(Message.pieces_of).where(in_bound(Message.pieces_of, "names")).distinct()
+)
+
+
+def list_with_messages(names: Collection[str]) -> set[str]:
+    """Return the names of receipts in pieces that have shared messages already."""
+    return {name for (name,) in _NAMES.rows(names=list(names))} if names else set()
+
+
+_EXTEND = Prepared(
+    lambda: Message.update(held_until=bind("until"), claimed_until=bind("until")).where(
+        in_bound(Message.pieces_of, "names"), Message.is_extended, _is_open()
+    )
+)
+_OPEN = Prepared(
+    lambda: store().for_update(
+        Message.select(Message.id, Message.channel)
+        .where(in_bound(Message.pieces_of, "names"), _is_open())
+        .order_by(Message.id)
+    )
+)
+_RELEASE = Prepared(
+    lambda: Message.update(held_until=None, claimed_until=None).where(in_bound(Message.id, "rows"))
+)
+
+
+def extend(names: Collection[str]) -> None:
+    """Hold the second messages of these receipts longer, because more pieces follow."""
+    if names:
+        _EXTEND.run(names=list(names), until=store().now() + HOLD)
+
+
+def release(names: Iterable[str]) -> frozenset[int]:
+    """Let workers send the messages of these receipts: the last piece is done. Return their channels."""
+    found = _OPEN.rows(names=list(names))
+    if found:
+        _RELEASE.run(rows=[row for row, _ in found])
+    return frozenset(channel for _, channel in found)
