@@ -20,7 +20,7 @@ from models.domain.enums import (
 from models.domain.reasons import Reason, from_json
 from models.store.base import Table
 from models.tables.accounts import User, get_display_name
-from models.tables.events import Event, Receipt, list_reasons
+from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.routers import GlobalRouter
@@ -149,9 +149,17 @@ def build_trace(
         "router": _build_reference(receipt.router),
         "error": _to_text(receipt.error),
         "count": count_events(receipt, services),
+        "progress": _build_progress(receipt),
         "alerts": [_build_alert(event) for event in events],
         "incidents": _build_incidents(incidents),
     }
+
+
+def _build_progress(receipt: Receipt) -> JsonDict | None:
+    """Return how many alerts of a receipt in pieces are done; None: it is not between two pieces."""
+    done = ReceiptProgress.select(ReceiptProgress.alerts_done).where(ReceiptProgress.receipt == receipt)
+    alerts_done = done.scalar()
+    return None if alerts_done is None else {"alerts_done": alerts_done, "alerts": receipt.alerts}
 
 
 def _build_reference(row: Integration | Service | GlobalRouter | None) -> JsonDict | None:

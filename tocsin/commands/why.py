@@ -65,6 +65,8 @@ def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:
     )
     if trace["replayed_at"]:
         yield f"replayed {_format_time(trace['replayed_at'])} UTC"
+    if progress := trace["progress"]:
+        yield f"{progress['alerts_done']} of {progress['alerts']} alerts are processed"
     if trace["error"]:
         # Only dropped bodies are DONE with an error, which says so itself.
         yield trace["error"] if state is WorkState.DONE else f"dead letter: {trace['error']}"

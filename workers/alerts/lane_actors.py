@@ -14,10 +14,6 @@ from workers.lane_turns import Linger, turns
 
 _linger = Linger()
 
-# How long a lane that is never empty keeps a thread; then it goes to the end of its queue. Otherwise, as many
-# busy lanes as there are threads would delay all other lanes and the deliveries.
-SLICE_S = 0.1
-
 
 @dramatiq.actor(broker=broker, queue_name="pipeline.normalize", actor_name="pipeline.normalize")
 def normalize(service_row: int) -> None:
@@ -59,7 +55,7 @@ def _process(service_row: int, stage: str) -> None:
 
     def work() -> None:
         nonlocal more
-        result = process_lane.run(service_row, stage, SLICE_S, is_enough)
+        result = process_lane.run(service_row, stage, process_lane.SLICE_S, is_enough)
         more = result.more
         if result.taken and segment.next_segment:
             send(service_row, segment.next_segment)

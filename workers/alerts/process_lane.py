@@ -52,6 +52,10 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
+# How long a lane keeps a thread; then other lanes have a turn. Otherwise, as many busy lanes as there are
+# threads would delay all other lanes and the deliveries.
+SLICE_S = 0.1
+
 _segments: tuple[Segment, ...] = build_segments()
 
 
@@ -91,21 +95,32 @@ def run(
 def process_pending_lanes() -> int:
     """Process every lane that has pending work, up to the last segment, in case a wake-up was lost.
 
-    A lane that fails does not stop the others, but an unavailable database does. The next call tries again.
+    Each lane gets SLICE_S in turn, so that a busy lane does not delay the others. A lane that fails does not
+    stop the others, but an unavailable database does. The next call tries again.
     """
-    taken = 0
-    lanes = list_pending_lanes(_segments[0].name)
     report_dead_letters.collect_dead_letters()
+    taken, failed = 0, set[int]()
+    while lanes := _list_lanes(failed):
+        before = taken
+        for service_row, first in lanes:
+            try:
+                taken += sum(run(service_row, each.name, SLICE_S).taken for each in _segments[first:])
+            except Exception as error:
+                if store().is_unavailable(error):
+                    raise
+                failed.add(service_row)
+                log.exception("lane failed", service=service_row, segment=_segments[first].name)
+        if taken == before:
+            break
+    return taken
+
+
+def _list_lanes(without: Collection[int]) -> list[tuple[int, int]]:
+    """List the services that have pending work, each with the position of its first segment."""
+    lanes = list_pending_lanes(_segments[0].name)
     # Of a lane that is pending at several segments, the last entry is kept: its first segment.
     found = sorted({(row, _segments.index(get_segment(stage))) for row, stage in lanes}, reverse=True)
-    for service_row, first in sorted(dict(found).items()):
-        try:
-            taken += sum(run(service_row, segment.name).taken for segment in _segments[first:])
-        except Exception as error:
-            if store().is_unavailable(error):
-                raise
-            log.exception("lane failed", service=service_row, segment=_segments[first].name)
-    return taken
+    return [(row, first) for row, first in sorted(dict(found).items()) if row not in without]
 
 
 _batch_size = BatchSize()

@@ -27,7 +27,7 @@ from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, run_stages
 from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
-from workers.alerts import lane_actors, pieces, report_dead_letters, retry
+from workers.alerts import lane_actors, pieces, process_lane, report_dead_letters, retry
 from workers.alerts.batches import BatchSize, TurnResult, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
 from workers.alerts.release_routed import release_routed
@@ -53,7 +53,7 @@ def process_router(router_row: int) -> None:
 
     def work() -> None:
         nonlocal more
-        more = run(router_row, lane_actors.SLICE_S).more
+        more = run(router_row, process_lane.SLICE_S).more
 
     if turns.work((router_row, "router"), work) or more:
         process_router.send(router_row)
@@ -65,15 +65,23 @@ def run(router_row: int, seconds: float | None = None) -> TurnResult:
 
 
 def process_pending_routers() -> int:
-    """Process every router that has pending receipts. A router that fails does not stop the others."""
-    taken = 0
-    for router_row in list_pending_routers():
-        try:
-            taken += run(router_row).taken
-        except Exception as error:
-            if store().is_unavailable(error):
-                raise
-            log.exception("lane of a router failed", router=router_row)
+    """Process every router that has pending receipts. A router that fails does not stop the others.
+
+    Each router gets a slice of time in turn, so that a large receipt does not delay the others.
+    """
+    taken, failed = 0, set[int]()
+    while routers := [row for row in list_pending_routers() if row not in failed]:
+        before = taken
+        for router_row in routers:
+            try:
+                taken += run(router_row, process_lane.SLICE_S).taken
+            except Exception as error:
+                if store().is_unavailable(error):
+                    raise
+                failed.add(router_row)
+                log.exception("lane of a router failed", router=router_row)
+        if taken == before:
+            break
     return taken
 
 

@@ -17,6 +17,7 @@ from tests.support.dead_letters import add_dead_letter_body
 from tests.support.stores import get_settings
 from tocsin.commands.why import format_lines, why
 from workers.alerts import process_lane
+from workers.alerts.batches import BatchSize
 
 
 @pytest.fixture
@@ -38,6 +39,19 @@ def test_it_shows_every_stage_the_incident_and_the_people(receipt):
     assert "dedupe     The entity has no open incident." in text
     assert "opened incident #1" in text
     assert "Alice by Primary Email: Named by step 1" in text
+
+
+def test_it_shows_how_much_of_a_large_body_is_processed(world, now, monkeypatch):
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=5))
+    body = json.dumps({"alerts": [{"fingerprint": f"{n}"} for n in range(8)]}).encode()
+    receipt = accept(world, now, source="prometheus", body=body)
+    process_lane.run(world.service.id, seconds=0)
+    status, progress, *_ = list_lines(receipt.trace_id)
+    assert status.startswith("queued: ")
+    assert progress == "5 of 8 alerts are processed"
+    process_lane.run(world.service.id)
+
+    assert list_lines(receipt.trace_id)[0].startswith("completed: ")
 
 
 def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actions(world, now):

@@ -1,6 +1,5 @@
 """A receipt with many alerts is processed in pieces, and continues at the same place after a crash."""
 
-import json
 import random
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from models.tables.notifications import Notification
 from models.tables.timers import Timer
 from pipeline import run_stages
 from tests.support.alerts import accept, list_rows
+from tests.support.large_groups import build_body, run_piece, set_piece_size
 from workers.alerts import pieces, process_lane, taken_work
 from workers.alerts.batches import BatchSize, TurnResult
 from workers.alerts.pieces import ParsedBody
@@ -28,33 +28,10 @@ class Killed(BaseException):
     """The worker is killed here."""
 
 
-def build_body(count, *, level="critical", name="host"):
-    alerts = [
-        {
-            "fingerprint": f"{name}{n}",
-            "status": "firing",
-            "labels": {"alertname": f"{name}{n}", "severity": level},
-        }
-        for n in range(count)
-    ]
-    return json.dumps({"alerts": alerts}).encode()
-
-
 @pytest.fixture(autouse=True)
 def _small_pieces(store, monkeypatch):
     """Let pieces have 7 alerts."""
-    set_size(monkeypatch, 7)
-
-
-def set_size(monkeypatch, size):
-    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
-    monkeypatch.setattr(
-        pieces, "ParsedBody", lambda lane: ParsedBody(lane, size=BatchSize(target_s=1e9, limit=size))
-    )
-
-
-def run_piece(world):
-    return process_lane._process_batch(world.service.id, process_lane.get_segment("normalize"))
+    set_piece_size(monkeypatch, 7)
 
 
 def count_done():
@@ -87,7 +64,7 @@ def test_a_receipt_that_fits_into_a_batch_has_no_pieces(world, now, statements):
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_pieces_of_any_size_give_the_same_rows(world, now, monkeypatch, size, outcomes):
-    set_size(monkeypatch, size)
+    set_piece_size(monkeypatch, size)
     accept(world, now, source="prometheus", body=build_body(15))
     accept(world, now, source="prometheus", body=build_body(9, level="warning"))
     accept(world, now, message="one", alert_type="critical", entity_id="host3")
@@ -110,7 +87,7 @@ def test_kills_at_random_places_lose_and_repeat_no_alert(world, now, monkeypatch
     restart(monkeypatch)
     places = [(taken_work, "save_progress"), (process_lane, "apply"), (process_lane, "_adjust_size")]
     for _ in range(8):
-        set_size(monkeypatch, chance.choice((1, 3, 7)))
+        set_piece_size(monkeypatch, chance.choice((1, 3, 7)))
         with monkeypatch.context() as patched:
             module, name = chance.choice(places)
             patched.setattr(module, name, kill_at(getattr(module, name), chance.randint(1, 3)))
@@ -125,7 +102,7 @@ def test_kills_at_random_places_lose_and_repeat_no_alert(world, now, monkeypatch
 
 def build_expected(world, now, monkeypatch):
     """Process the alerts in one batch, and return the rows."""
-    set_size(monkeypatch, 1000)
+    set_piece_size(monkeypatch, 1000)
     accept(world, now, source="prometheus", body=build_body(25))
     accept(world, now, source="prometheus", body=build_body(30, level="resolved", name="host"))
     process_lane.run(world.service.id)
@@ -277,7 +254,7 @@ def test_a_piece_has_as_many_statements_as_any_other(world, now, statements, mon
     run_piece(world)
     counts = []
     for size in (5, 50, 80):
-        set_size(monkeypatch, size)
+        set_piece_size(monkeypatch, size)
         pieces.clear()
         with statements() as seen:
             run_piece(world)
@@ -290,3 +267,15 @@ def add_service(world, now):
     service = provisioning.create_service(world.team, "Other", world.policy, world.alice, now)
     integration = provisioning.create_integration(service, "Other", GENERIC, world.alice, now)
     return replace(world, service=service, integration=integration)
+
+
+def test_the_poller_gives_each_lane_a_turn(world, now, monkeypatch):
+    """Without Redis, a service that was accepted later does not wait for all pieces of a receipt."""
+    monkeypatch.setattr(process_lane, "SLICE_S", 0)
+    other = add_service(world, now)
+    accept(world, now, source="prometheus", body=build_body(20))
+    accept(other, now, message="urgent", alert_type="critical", entity_id="urgent")
+    process_lane.process_pending_lanes()
+
+    services = [event.service_id for event in Event.select().order_by(Event.id)]
+    assert services == [*[world.service.id] * 7, other.service.id, *[world.service.id] * 13]

@@ -11,8 +11,8 @@ from models.write import shared_messages
 from models.write.shared_messages import HOLD
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
+from tests.support.large_groups import build_body, run_piece, set_piece_size
 from tests.support.rules import add_router, add_router_rule
-from tests.workers.alerts.test_pieces import build_body, run_piece, set_size
 from workers.alerts import pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
 from workers.delivery import outbox
@@ -20,7 +20,7 @@ from workers.delivery import outbox
 
 @pytest.fixture(autouse=True)
 def _small_pieces(store, monkeypatch):
-    set_size(monkeypatch, 7)
+    set_piece_size(monkeypatch, 7)
     monkeypatch.setattr(process_router, "_batch_size", BatchSize(target_s=1e9, limit=7))
 
 
