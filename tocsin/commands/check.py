@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -28,6 +28,7 @@ from tocsin.commands.accounts import as_json_option
 from tocsin.commands.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
+from tocsin.commands.redis_server import find_server
 
 # Longer work prints its progress at this interval.
 PROGRESS_EVERY_S = 2.0
@@ -105,6 +106,7 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
             for account in find_accounts(account_id)
             for finding in run_checks(account, start, end, list_delivery_problems(settings, account))
         ]
+        server = find_server(settings)
     minor = sum(finding.minor for _, finding in found)
     count = len(found) - minor
     if as_json:
@@ -115,6 +117,7 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
             "minor_count": minor,
             "is_truncated": any(finding.kind == TRUNCATED for _, finding in found),
             "problems": [_to_json(account, finding) for account, finding in found],
+            "redis": asdict(server),
         }
         click.echo(to_json(result))
     else:
@@ -123,6 +126,7 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
         count_text = f"{count:,} problem{'s' * (count != 1)}" if count else "no problems"
         minor_text = f" and {minor:,} minor" if minor else ""
         click.echo(f"{count_text}{minor_text} until {format_local('UTC', end)}")
+        click.echo(to_printable(str(server)))
     sys.exit(PROBLEMS_FOUND if count else 0)
 
 

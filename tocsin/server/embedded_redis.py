@@ -24,6 +24,8 @@ from runtime.redis_socket import NoServer, get_socket_path
 
 log = structlog.get_logger()
 
+# Held by the process that runs the server, a file in the data folder.
+LOCK = "redis.lock"
 # The oldest version that the tests used. An older one has other files, and maybe other commands.
 MIN_VERSION = (7, 0)
 VERSION_TIMEOUT_S = 5.0
@@ -120,7 +122,7 @@ class RedisKeeper:
         self.path.unlink(missing_ok=True)
 
     def _keep_running(self) -> None:
-        lock = os.open(self._home / "redis.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(self._home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         pause = 0.1
         while not self._stopping.is_set():

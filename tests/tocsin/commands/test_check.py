@@ -197,7 +197,7 @@ def test_without_problems_it_prints_the_end_of_the_checked_time(run):
     result = run()
 
     assert result.exit_code == 0
-    assert re.fullmatch(r"no problems until \w{3} \d\d \w{3} \d{4} \d\d:\d\d UTC\n", result.output)
+    assert re.fullmatch(r"no problems until \w{3} \d\d \w{3} \d{4} \d\d:\d\d UTC\nRedis .*\n", result.output)
     document = json.loads(run("--json").output)
     assert (document["count"], document["minor_count"], document["is_truncated"], document["problems"]) == (
         0,
@@ -216,7 +216,7 @@ def test_with_problems_the_exit_code_is_1(run, world, use_schedules):
     result = run("--days", "3")
 
     assert result.exit_code == 1
-    first, second, last = result.output.splitlines()
+    first, second, last, _ = result.output.splitlines()
     assert first.startswith(
         "Payments: nobody is on call in any step of the policy Default Escalation Policy until"
     )
@@ -256,9 +256,9 @@ def test_problems_show_the_account_and_one_account_can_be_selected(run, world):
     stored.schedule(world.team, name="Ours")
     stored.schedule(world.mallorys_team, name="Theirs")
 
-    *both, _ = run().output.splitlines()
+    *both, _, _ = run().output.splitlines()
     assert [line.split(": ")[1] for line in both] == ["Example / Payments", "Elsewhere / Elsewhere"]
-    one, _ = run("--account", world.account.account_identifier).output.splitlines()
+    one, _, _ = run("--account", world.account.account_identifier).output.splitlines()
     assert one.startswith("minor: Payments: ")
     assert run("--account", "x").exit_code == 2
 
