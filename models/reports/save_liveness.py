@@ -10,6 +10,7 @@ import structlog
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.base import STORE_ERRORS, connection, store
+from models.store.limits import Use
 from runtime.metrics import store_clock
 
 log = structlog.get_logger()
@@ -50,7 +51,7 @@ class LivenessKeeper:
     def _write_safely(self, write: Callable[[], None]) -> bool:
         """Write in a transaction and log errors. Return whether it was committed."""
         try:
-            with connection(), store().write_transaction():
+            with connection(Use.RESERVED), store().write_transaction():
                 write()
         except STORE_ERRORS as error:
             log.debug("liveness could not be written", row=self._row, error=type(error).__name__)

@@ -20,7 +20,7 @@ from playhouse.pool import MaxConnectionsExceeded, PooledSqliteDatabase
 
 from models.domain.reasons import Reason, from_json
 from models.store import limits, postgresql
-from models.store.limits import Limits
+from models.store.limits import Limits, Use
 from models.store.write_lock import LockFile, LockTimeoutError, WriteLock
 from runtime import data_folder
 
@@ -218,6 +218,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def refuses_writes(self, error: BaseException) -> bool:
+        """Return whether an error means that the store is full or read-only, and can only be read now."""
+
+    @abstractmethod
     def is_lock_timeout(self, error: BaseException) -> bool:
         """Return whether an error means that another transaction held a lock for too long."""
 
@@ -351,6 +355,11 @@ class SqliteStore(Store):
         # The lowest byte is the primary error code.
         return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._UNAVAILABLE
 
+    def refuses_writes(self, error: BaseException) -> bool:
+        # Not SQLITE_READONLY: the file belongs to another user, and to wait would not help.
+        code = getattr(_get_driver_error(error), "sqlite_errorcode", None)
+        return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
+
     def is_lock_timeout(self, error: BaseException) -> bool:
         code = getattr(_get_driver_error(error), "sqlite_errorcode", 0)
         return isinstance(error, LockTimeout) or code & 0xFF == sqlite3.SQLITE_BUSY
@@ -448,6 +457,9 @@ class PostgresStore(Store):
             or postgresql.is_unavailable(_get_driver_error(error))
         )
 
+    def refuses_writes(self, error: BaseException) -> bool:
+        return isinstance(_get_driver_error(error), postgresql.REFUSED_WRITES)
+
     def is_lock_timeout(self, error: BaseException) -> bool:
         return isinstance(_get_driver_error(error), postgresql.LOCK_TIMEOUT)
 
@@ -485,9 +497,10 @@ def store() -> Store:
 
 
 @contextmanager
-def connection() -> Iterator[None]:
+def connection(use: Use = Use.OTHER) -> Iterator[None]:
     """Open a connection of this thread, for one request, message or pass."""
-    opened = db.connect(reuse_if_open=True)
+    with limits.use_connections(use):
+        opened = db.connect(reuse_if_open=True)
     try:
         yield
     finally:

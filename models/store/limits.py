@@ -6,9 +6,20 @@ need, and a person can stop them. A deadline belongs to a piece of work of one t
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Use(Enum):
+    """What a connection is for. Work of one use cannot take the connections of the others."""
+
+    # Commits of alerts, health checks and the sign of life: a few threads.
+    RESERVED = "reserved"
+    # Look-ups of keys that are not known yet.
+    KEYS = "keys"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +27,20 @@ class Limits:
     """Limits in seconds. None: no limit.
 
     `lock_s`: a wait for a lock. `statement_s`: one statement, with its wait for locks; only on PostgreSQL.
+    `connections`: how many each use may have of the connections to PostgreSQL; empty: all.
     """
 
     lock_s: float | None = None
     statement_s: float | None = None
+    connections: Mapping[Use, int] = field(default_factory=dict)
 
 
+# The maximum number of connections of one process to PostgreSQL. The default limit of a server is 100.
+MAX_CONNECTIONS = 40
 # A sender that waits longer for an answer has mostly given up.
-WEB = Limits(lock_s=5.0, statement_s=10.0)
+WEB = Limits(
+    lock_s=5.0, statement_s=10.0, connections={Use.RESERVED: 4, Use.KEYS: 6, Use.OTHER: MAX_CONNECTIONS - 10}
+)
 # One statement writes a batch of alerts, or deletes a batch of old rows. Nobody waits for it, and a statement
 # that is ended too early would be repeated for ever.
 WORKER = Limits(lock_s=30.0, statement_s=60.0)
@@ -32,10 +49,12 @@ DELETION_S = 60.0
 
 
 class _Work(threading.local):
-    """What the current thread does: the monotonic time of its deadline, and its own limit of a statement."""
+    """What the current thread does: the monotonic time of its deadline, its own limit of a statement, and
+    the use of the connections that it opens."""
 
     until: float | None = None
     statement_s: float | None = None
+    use: Use = Use.OTHER
 
 
 _work = _Work()
@@ -61,6 +80,20 @@ def long_statements(seconds: float) -> Iterator[None]:
         yield
     finally:
         _work.statement_s = before
+
+
+@contextmanager
+def use_connections(use: Use) -> Iterator[None]:
+    """Open the connections of the block for this use."""
+    before, _work.use = _work.use, use
+    try:
+        yield
+    finally:
+        _work.use = before
+
+
+def get_use() -> Use:
+    return _work.use
 
 
 def get_statement_s(limits: Limits) -> float | None:

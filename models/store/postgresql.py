@@ -12,7 +12,7 @@ The pool is peewee's with these differences:
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -21,10 +21,8 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from psycopg.conninfo import conninfo_to_dict
 
 from models.store import limits
-from models.store.limits import Limits
+from models.store.limits import MAX_CONNECTIONS, Limits, Use
 
-# Maximum number of connections of one process. The default limit of a server is 100.
-MAX_CONNECTIONS = 40
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
 # After a failed connection attempt, no thread tries again for this time.
@@ -83,6 +81,7 @@ def _measure(column: Sequence[Any]) -> int:
 
 
 LOCK_TIMEOUT = psycopg.errors.LockNotAvailable
+REFUSED_WRITES = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull)
 
 # Prefixes of SQLSTATE: no connection, full disk, too many connections, server shuts down or starts, and a
 # server that became read-only after a failover.
@@ -227,7 +226,9 @@ class Pool(PooledPostgresqlDatabase):
 
     def __init__(self, url: str) -> None:
         parsed = parse_url(url)
-        self._capacity = threading.Semaphore(MAX_CONNECTIONS)
+        self._capacities = _build_capacities({})
+        # The semaphores that connections in use have taken, by the keys of the pool.
+        self._taken: dict[int, threading.Semaphore] = {}
         missing = {name: value for name, value in DEFAULTS.items() if name not in parsed}
         super().__init__(
             url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=300, **missing
@@ -245,24 +246,34 @@ class Pool(PooledPostgresqlDatabase):
         options = [f"-c {name}={value * 1000:.0f}" for name, value in values.items() if value is not None]
         given = parse_url(self.database).get("options") or ""
         self.connect_params["options"] = " ".join([str(given), *options]).strip()
+        self._capacities = _build_capacities(process_limits.connections)
         self._adapter.limits = process_limits
         self._adapter.suspect_all(every_s=0.0)
 
     def connect(self, reuse_if_open: bool = False) -> bool:
         if not self.is_closed():
             return bool(super().connect(reuse_if_open))
-        if not self._capacity.acquire(timeout=POOL_TIMEOUT_S):
-            raise MaxConnectionsExceeded(
-                f"all {MAX_CONNECTIONS} connections were in use for {POOL_TIMEOUT_S:.0f} s"
-            )
+        capacity = self._capacities[limits.get_use()]
+        remaining = limits.get_remaining_s()
+        timeout = POOL_TIMEOUT_S if remaining is None else min(remaining, POOL_TIMEOUT_S)
+        if not capacity.acquire(timeout=timeout):
+            raise MaxConnectionsExceeded(f"all connections of this kind were in use for {timeout:.0f} s")
         try:
-            return bool(super().connect())
+            opened = bool(super().connect())
+            self._taken[self.conn_key(self.connection())] = capacity
         except BaseException:
-            self._capacity.release()
+            capacity.release()
             raise
+        return opened
 
     def _close(self, conn: psycopg.Connection, close_conn: bool = False) -> None:
-        held = self.conn_key(conn) in self._in_use
+        capacity = self._taken.pop(self.conn_key(conn), None)
         super()._close(conn, close_conn)
-        if held:
-            self._capacity.release()
+        if capacity is not None:
+            capacity.release()
+
+
+def _build_capacities(connections: Mapping[Use, int]) -> dict[Use, threading.Semaphore]:
+    """Return a semaphore for each use: its share, or one for all."""
+    shared = threading.Semaphore(MAX_CONNECTIONS)
+    return {use: threading.Semaphore(connections[use]) if use in connections else shared for use in Use}

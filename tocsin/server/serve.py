@@ -5,7 +5,7 @@ from wsgiref.types import WSGIApplication
 
 import structlog
 
-from models.store import postgresql
+from models.store.limits import WEB, Use
 from runtime import garbage
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
@@ -25,7 +25,7 @@ STOP_TIMEOUT_S = 10.0
 def serve(app: WSGIApplication, settings: Settings) -> None:
     """Serve until the process is asked to stop, then finish the running requests."""
     signals = Signals()
-    shares = Shares(settings.web_threads, postgresql.MAX_CONNECTIONS)
+    shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
 
     def close_idle(active: set[str]) -> None:

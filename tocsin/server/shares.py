@@ -78,13 +78,12 @@ class Share:
 class Shares:
     """The shares of a web process.
 
-    `alerts` accepts alerts. `others` has half as many threads, and fewer than the store has connections:
-    requests that need a lock of the store leave connections for alerts. `health` answers /readyz, which may
-    take seconds.
+    `alerts` accepts alerts. `others` has half as many threads, but not more than the store has connections
+    for them. `health` answers /readyz, which may take seconds.
     """
 
     def __init__(self, threads: int, connections: int) -> None:
-        others = max(1, min(threads // 2, connections * 3 // 4))
+        others = max(1, min(threads // 2, connections))
         self.alerts = Share(threads, 1024)
         self.others = Share(others, 256)
         self.health = Share(2, 32)

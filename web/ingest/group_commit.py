@@ -17,6 +17,7 @@ from models.domain.applications import HEARTBEAT
 from models.domain.enums import IntegrationType
 from models.store import bulk
 from models.store.base import STORE_ERRORS, connection, store
+from models.store.limits import Use
 from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import Account
 from models.tables.events import Receipt
@@ -204,7 +205,7 @@ class GroupCommit:
         """Commit the pending submissions and return them with their results."""
         group: list[Submission] = []
         try:
-            with connection(), store().write_transaction(_get_lock_s(ROW_LOCK_S)):
+            with connection(Use.RESERVED), store().write_transaction(_get_lock_s(ROW_LOCK_S)):
                 # Take the group only now: requests that arrived during the wait for the store join it.
                 group = self._take_group()
                 _store_group(group)
@@ -275,7 +276,7 @@ def _store_separately(groups: Sequence[list[Submission]]) -> None:
         for submission in group:
             submission.target, submission.is_stored = None, False
         try:
-            with connection(), store().write_transaction(_get_lock_s(ROW_LOCK_ALONE_S)):
+            with connection(Use.RESERVED), store().write_transaction(_get_lock_s(ROW_LOCK_ALONE_S)):
                 _store_group(group)
         except Exception as error:
             if isinstance(error, STORE_ERRORS) and not store().is_lock_timeout(error):
@@ -292,7 +293,7 @@ def _fail(group: list[Submission], error: Exception) -> None:
 
 def _store_group(group: list[Submission]) -> None:
     """Find the keys and insert the receipts in one transaction, so that a changed key counts at once."""
-    with connection(), store().write_transaction():
+    with store().write_transaction():
         targets = _find_targets({submission.key for submission in group})
         # Due times count from this time, so it comes from the same clock as all due times.
         received_at = store().now()
@@ -331,7 +332,7 @@ def _build_record(submission: Submission, target: KeyTarget, received_at: dateti
 
 def _find_account(key: str) -> str | None:
     """Return the account identifier of a key that accepts alerts, else None."""
-    with connection():
+    with connection(Use.KEYS):
         target = _find_targets({key}).get(key)
     return target.account_identifier if target is not None else None
 

@@ -8,7 +8,7 @@ import peewee
 import psycopg
 import pytest
 
-from models.store import postgresql
+from models.store.limits import MAX_CONNECTIONS, WEB, Use
 from models.store.base import STORE_ERRORS, connection, db, open_store
 from tests.support import stores
 from tests.support.polling import wait_until
@@ -88,12 +88,12 @@ def test_each_thread_gets_a_connection_when_there_are_more_threads_than_connecti
                 durations.append(time.monotonic() - started)
                 db.execute_sql("select pg_sleep(0.002)")
 
-    run_in_threads(postgresql.MAX_CONNECTIONS + 24, work)
+    run_in_threads(MAX_CONNECTIONS + 24, work)
 
-    assert len(durations) == 20 * (postgresql.MAX_CONNECTIONS + 24)
+    assert len(durations) == 20 * (MAX_CONNECTIONS + 24)
     with connection():
         query = "select count(*) from pg_stat_activity where datname = current_database()"
-        assert db.execute_sql(query).fetchone()[0] <= postgresql.MAX_CONNECTIONS
+        assert db.execute_sql(query).fetchone()[0] <= MAX_CONNECTIONS
 
 
 def test_a_host_without_a_reply_delays_all_threads_by_one_timeout(home):
@@ -122,3 +122,35 @@ def test_a_lost_host_keeps_its_locks_for_at_most_a_minute(empty_store):
         setting = db.execute_sql("show idle_in_transaction_session_timeout").fetchone()
 
     assert setting == ("1min",)
+
+
+def test_work_that_hangs_leaves_connections_for_alerts_and_health_checks(empty_store):
+    empty_store.set_limits(WEB)
+    may_end, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang(use):
+        with connection(use):
+            begun.release()
+            may_end.wait(30)
+
+    hanging = [Use.KEYS] * WEB.connections[Use.KEYS] + [Use.OTHER] * WEB.connections[Use.OTHER]
+    threads = [threading.Thread(target=hang, args=(use,)) for use in hanging]
+    for thread in threads:
+        thread.start()
+    for _ in hanging:
+        assert begun.acquire(timeout=10)
+
+    with connection(Use.RESERVED):
+        assert db.execute_sql("select 1").fetchone() == (1,)
+    with empty_store.deadline(0.05), pytest.raises(STORE_ERRORS), connection():
+        pass
+    may_end.set()
+    for thread in threads:
+        thread.join()
+    with connection():
+        assert db.execute_sql("select 1").fetchone() == (1,)
+
+
+def test_the_uses_of_connections_need_no_more_than_the_pool_has():
+    assert set(WEB.connections) == set(Use)
+    assert sum(WEB.connections.values()) <= MAX_CONNECTIONS

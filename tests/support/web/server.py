@@ -74,7 +74,7 @@ def run_server(monkeypatch):
             server.port = listening.getsockname()[1]
             stack.enter_context(
                 granian_worker.run(
-                    server, listening, backlog=BACKLOG, shares=Shares(threads, 40),
+                    server, listening, backlog=BACKLOG, shares=Shares(threads, 30),
                     **{"connections": 4096, **more},
                 )
             )  # fmt: skip

@@ -268,7 +268,7 @@ def test_bodies_do_not_delay_a_stop(run_server):
         server.port = listening.getsockname()[1]
         with contextlib.ExitStack() as stack:
             with granian_worker.run(
-                server, listening, backlog=BACKLOG, shares=Shares(4, 40), connections=100
+                server, listening, backlog=BACKLOG, shares=Shares(4, 30), connections=100
             ):
                 unfinished = [stack.enter_context(server.connect()) for _ in range(70)]
                 for sock in unfinished:

@@ -85,7 +85,7 @@ def test_a_key_that_cannot_be_looked_up_is_a_503(app, world, parsed, monkeypatch
     """After a 404 the sender would not send the alert again."""
 
     @contextmanager
-    def fail():
+    def fail(_):
         raise error
         yield
 
