@@ -1,18 +1,23 @@
 """Report whether this installation is alive and can accept alerts, without secrets and without a token."""
 
+import os
 import threading
 import time
+import uuid
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify
 
 from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.reports import dead_letters
-from models.store.base import connection, store
-from models.tables.accounts import Liveness
+from models.store import bulk
+from models.store.base import connection, db, store
+from models.store.limits import Use
+from models.tables.accounts import Account, Liveness
+from models.tables.events import Receipt
 from runtime.settings import find_unset
 from workers import queue
 
@@ -22,6 +27,9 @@ blueprint = Blueprint("health", __name__)
 TIMEOUT_S = 2.0
 # A probe writes to the disk, so requests within this time get the same answer.
 CACHE_S = 1.0
+# How often a probe tests an insert, and the size of its body: more than the free space of most pages.
+INSERT_EVERY_S = 10.0
+INSERT_BYTES = 5000
 # Three times the interval of the liveness rows (design, section 3).
 MAX_CLOCK_AGE = timedelta(seconds=15)
 
@@ -95,9 +103,10 @@ class Probe:
 
 def commit() -> ProbeResult:
     """Write and commit a row. Also read the state of the clock process and the number of dead letters."""
-    with connection():
+    with store().deadline(TIMEOUT_S + 1.0), connection(Use.RESERVED):
         with store().write_transaction():
             now = store().now()
+            insert_test.run_if_due(now)
             query: Any = Liveness.insert(process="probe", at=now, detail={})
             query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
         liveness = Liveness.get_or_none(Liveness.process == "clock")
@@ -105,4 +114,40 @@ def commit() -> ProbeResult:
         return ProbeResult("ok", clock, dead_letters.count())
 
 
+class InsertTest:
+    """Inserts a receipt and rolls it back. To change a row needs no new space, so it succeeds on a full disk.
+
+    On PostgreSQL, the space of the row is used again only after a vacuum, so this does not run for each probe.
+    """
+
+    def __init__(self) -> None:
+        self._succeeded_at: float | None = None
+
+    def run_if_due(self, now: datetime) -> None:
+        """Run unless it succeeded a short time ago. Needs a write transaction. Raises errors of the store."""
+        if self._succeeded_at is not None and time.monotonic() - self._succeeded_at < INSERT_EVERY_S:
+            return
+        self._succeeded_at = None
+        account = Account.select(Account.id).tuples().first()
+        # Without an account, there is no integration that could get an alert.
+        if account is not None:
+            _insert_and_roll_back(account[0], now)
+        self._succeeded_at = time.monotonic()
+
+
+def _insert_and_roll_back(account: int, now: datetime) -> None:
+    record = {
+        "trace_id": str(uuid.uuid4()),
+        "account": account,
+        "source": "probe",
+        "body": os.urandom(INSERT_BYTES),
+        "alerts": 0,
+        "received_at": now,
+    }
+    with db.atomic() as savepoint:
+        bulk.insert(Receipt, [record])
+        savepoint.rollback(begin=False)
+
+
+insert_test = InsertTest()
 probe = Probe()

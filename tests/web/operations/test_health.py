@@ -1,14 +1,17 @@
 """/healthz and /readyz: Tocsin is ready if alerts can be committed."""
 
 import fcntl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 
+from models.store.base import db
+from models.store.limits import WEB, Limits, Use
 from models.tables.accounts import Liveness
+from models.tables.events import Receipt
 from runtime.settings import load
 from tests.support.dead_letters import add_dead_letter_body
 from tests.support.stores import get_url
@@ -22,6 +25,7 @@ def probe(monkeypatch):
     monkeypatch.setattr(health, "probe", probe)
     monkeypatch.setattr(health, "CACHE_S", 0.0)
     monkeypatch.setattr(health, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(health, "insert_test", health.InsertTest())
     yield probe
     probe.close()
 
@@ -118,3 +122,59 @@ def test_readyz_is_unavailable_when_writing_fails(empty_store, home, probe):
     answer = client.get("/readyz")
 
     assert (answer.status_code, answer.json["database"]) == (503, "failed")
+
+
+@pytest.fixture
+def fill_disk(store, home) -> Iterator[Callable[[], None]]:
+    """Return a function after which no row gets new space."""
+
+    def sqlite():
+        pages = db.execute_sql("pragma page_count").fetchone()[0]
+        # Of each connection, not of the file.
+        store.database.pragma("max_page_count", pages, permanent=True)
+        db.close_all()
+
+    def postgresql():
+        other.execute(
+            "create function refuse() returns trigger language plpgsql as "
+            "$$ begin raise exception 'No space left on device' using errcode = '53100'; end $$"
+        )
+        other.execute("create trigger full_disk before insert on receipt execute function refuse()")
+
+    if store.name == "sqlite":
+        yield sqlite
+        return
+    with psycopg.connect(get_url(home), autocommit=True) as other:
+        yield postgresql
+        other.execute("drop function refuse() cascade")
+
+
+def test_a_full_disk_is_not_ready_and_refuses_alerts(client, world, fill_disk):
+    path = f"/api/integration/generic/{world.integration.integration_key}/"
+    assert client.get("/readyz").status_code == 200
+    health.insert_test = health.InsertTest()
+    fill_disk()
+
+    answer = client.get("/readyz")
+    refused = client.post(path, json={"message": "m", "payload": {"text": "x" * 20_000}})
+
+    assert (answer.status_code, answer.json["database"]) == (503, "failed")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+
+
+def test_the_test_of_an_insert_leaves_no_receipt_and_does_not_run_for_each_probe(client, world, statements):
+    with statements() as seen:
+        for _ in range(5):
+            assert client.get("/readyz").status_code == 200
+
+    assert sum('INSERT INTO "receipt"' in str(entry) for entry in seen) == 1
+    assert Receipt.select().count() == 0
+
+
+def test_a_probe_uses_a_reserved_connection(client, store):
+    """All others may hang."""
+    if store.name == "sqlite":
+        pytest.skip("an embedded store has no connections")
+    store.set_limits(Limits(connections={**WEB.connections, Use.OTHER: 0}))
+
+    assert client.get("/readyz").status_code == 200
