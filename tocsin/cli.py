@@ -101,6 +101,8 @@ USAGE_ERRORS = (("runtime.settings", "BadSetting"), ("models.store.postgresql", 
 KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),
+    # A database that is read-only.
+    ("peewee", "InternalError"),
     ("models.store.migrate", "SchemaOutdated"),
     ("models.store.migrate", "SchemaUnknown"),
     ("runtime.redis_socket", "NoServer"),

@@ -26,13 +26,13 @@ def up() -> None:
     """Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set. Ctrl-C stops all of them."""
     from models.store.migrate import migrate as apply_migrations
     from tocsin.server import listening, supervisor
-    from tocsin.server.first_start import build_welcome, prepare
+    from tocsin.server.first_start import build_welcome, prepare_process
 
     settings = load()
     logs.configure(settings.log_level, "up")
     supervisor.claim_lock(settings.home)
     listening.check_free(settings)
-    credentials = prepare(settings, apply_migrations)
+    credentials = prepare_process(settings, apply_migrations)
     text = build_welcome(settings, credentials, to_terminal=sys.stdout.isatty())
     sys.exit(supervisor.Supervisor(settings, lambda: click.echo(text)).run())
 
@@ -130,9 +130,9 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     from runtime.redis_socket import get_url
     from tocsin.server import metrics_server
     from tocsin.server.embedded_redis import RedisKeeper
-    from tocsin.server.first_start import build_welcome, prepare
+    from tocsin.server.first_start import build_welcome, prepare_process
 
-    credentials = prepare(settings)
+    credentials = prepare_process(settings)
     if credentials is not None:
         click.echo(build_welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
     count_start(kind)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import structlog
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.lifecycle import provisioning
-from models.store.base import connection, db, open_store, store
+from models.store.base import STORE_ERRORS, connection, db, open_store, store
 from models.store.migrate import create_schema
 from models.tables.accounts import Account, Secret, User
 from models.tables.services import Integration
@@ -25,6 +26,8 @@ from runtime.settings import Settings
 
 log = structlog.get_logger()
 
+# The pause while the database cannot be written.
+RETRY_S = 2.0
 # The key that signs the links in messages.
 LINKS = "links"
 
@@ -70,6 +73,27 @@ def prepare(settings: Settings, schema: Callable[[Path], list[str]] = create_sch
         with store().write_transaction():
             _lock_secrets()
             return None if _is_provisioned() else _provision(settings)
+
+
+def prepare_process(
+    settings: Settings, schema: Callable[[Path], list[str]] = create_schema
+) -> Credentials | None:
+    """Prepare as above. While the database is full or read-only, for example after a failover, try again.
+
+    A process that ended instead would need somebody to start it. Raises all other errors.
+    """
+    while True:
+        try:
+            return prepare(settings, schema)
+        except STORE_ERRORS as error:
+            if not store().refuses_writes(error):
+                raise
+            log.warning(
+                "the database is full or read-only: waiting until it can be written",
+                reason=str(error).splitlines()[0],
+                retry_s=RETRY_S,
+            )
+            time.sleep(RETRY_S)
 
 
 def _is_provisioned() -> bool:

@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
+import psycopg
 import pytest
+import structlog
 
 from models.store.base import connection, db, open_store
 from models.store.ids import digest
 from models.tables.accounts import Account, Secret, Token
 from models.tables.services import Integration
 from runtime.settings import load
-from tests.support.processes import build_environment, find_free_port
+from tests.support.processes import build_environment, find_free_port, tocsin
 from tests.support.stores import get_settings, get_url
 from tocsin.server import first_start
 
@@ -125,3 +128,59 @@ def read_until(handle: int, ending: bytes) -> str:
     while ending not in seen and select.select([handle], [], [], deadline - time.monotonic())[0]:
         seen += os.read(handle, 4096)
     return seen.decode()
+
+
+@pytest.fixture
+def refuse_writes(home, monkeypatch):
+    """Let the database refuse all writes, and return a function that ends this."""
+    if url := get_url(home):
+        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute(f'alter database "{name}" set default_transaction_read_only = on')
+            other.execute("set default_transaction_read_only = off")
+            yield lambda: other.execute(f'alter database "{name}" reset default_transaction_read_only')
+        return
+    limits = [("max_page_count", 1)]
+    real = first_start.open_store
+
+    def open_full(url, folder):
+        opened = real(url, folder)
+        for name, value in limits:
+            opened.database.pragma(name, value, permanent=True)
+        return opened
+
+    monkeypatch.setattr(first_start, "open_store", open_full)
+    yield limits.clear
+
+
+def test_a_process_waits_until_a_database_that_refuses_writes_takes_them(
+    settings, refuse_writes, monkeypatch
+):
+    """For example while a failover is not complete, or while the disk is full."""
+    pauses = []
+
+    def sleep(seconds):
+        db.close_all()
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            refuse_writes()
+
+    monkeypatch.setattr(first_start, "time", SimpleNamespace(sleep=sleep))
+    with structlog.testing.capture_logs() as logged:
+        made = first_start.prepare_process(settings)
+
+    assert made is not None
+    assert pauses == [first_start.RETRY_S] * 3
+    assert {entry["event"] for entry in logged if entry["log_level"] == "warning"} == {
+        "the database is full or read-only: waiting until it can be written"
+    }
+
+
+def test_a_command_on_a_read_only_database_ends_with_one_clear_sentence(home, refuse_writes):
+    if not get_url(home):
+        pytest.skip("another process cannot fill a file")
+    ended = tocsin(home, "migrate")
+
+    assert ended.returncode == 1
+    assert "read-only" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
