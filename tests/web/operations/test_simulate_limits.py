@@ -104,3 +104,12 @@ def test_costly_actions_of_rules_are_skipped_and_their_alert_is_simulated(simula
     assert time.thread_time() - started < 2
     assert (found["is_truncated"], [each["person"] for each in found["notified"]]) == (False, ["Alice"])
     assert all(each["note"].startswith("Skipped: ") for each in found["alerts"][0]["rules"][0]["actions"])
+
+
+def test_costly_rules_of_an_alert_do_not_leave_out_the_alerts_after_it(simulate, world):
+    for number in range(60):
+        add_rule(world, action(8, "{{message}} {{payload.labels.alertname}} " * 20), description=str(number))
+
+    found = simulate(**build_body(10))
+
+    assert (len(found["alerts"]), found["is_truncated"]) == (10, False)
