@@ -21,6 +21,8 @@ log = structlog.get_logger()
 
 # The key in the environment of a function that is not chunk of PEP 3333 (web/ingest/fast_path.py).
 ANSWER_LATER = "tocsin.answer_later"
+# The key of another one (web/http/concurrency_limit.py).
+WATCH_CLIENT = "tocsin.watch_client"
 
 Headers = list[tuple[str, str]]
 
@@ -55,6 +57,7 @@ class Connection(Protocol):
     def __call__(self) -> Future: ...
     def __aiter__(self) -> object: ...
     def __anext__(self) -> Future: ...
+    def client_disconnect(self) -> Future: ...
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None: ...
 
 
@@ -121,6 +124,7 @@ class Request:
         "_future",
         "_headers",
         "_is_cancelled",
+        "_is_gone",
         "_is_large",
         "_is_later",
         "_path",
@@ -147,7 +151,7 @@ class Request:
         self._headers: Headers = scope.headers.items()
         self._future: Future | None = None
         self._expected: int | None = None
-        self._is_large = self._is_later = self._is_cancelled = False
+        self._is_large = self._is_later = self._is_cancelled = self._is_gone = False
         self._client = ""
         self._chunks: list[bytes] = []
         self._size = 0
@@ -274,6 +278,19 @@ class Request:
         self._is_later = True
         return self._send
 
+    def _watch_client(self) -> Callable[[], bool]:
+        """Return a function that says whether the client has closed the connection.
+
+        Each call of this method costs a task of granian, so only expensive requests call it.
+        """
+
+        def note_end(_: Future) -> None:
+            self._is_gone = True
+
+        self._future = self._proto.client_disconnect()
+        self._future.add_done_callback(note_end)
+        return lambda: self._is_gone
+
     def refuse(self) -> None:
         self._end(503, RETRY_AFTER)
 
@@ -286,6 +303,8 @@ class Request:
         proto = self._proto
         if self._is_large:
             self._bodies.release(self._size)
+        if self._future is not None:
+            self._future.cancel()
         # A reference to the request keeps an unfinished connection open.
         del self._proto, self._scope
         self._future = None
@@ -302,6 +321,7 @@ class Request:
             "PATH_INFO": path if path.isascii() else path.encode().decode("latin-1"),
             "QUERY_STRING": scope.query_string,
             ANSWER_LATER: self._answer_later,
+            WATCH_CLIENT: self._watch_client,
             "REMOTE_ADDR": self._client.rpartition(":")[0].strip("[]"),
             "wsgi.input": io.BytesIO(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)),
         }

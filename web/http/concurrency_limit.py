@@ -1,10 +1,11 @@
 """Limit how many expensive requests run at once, so that web processes can still accept alerts."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 
 import peewee
+from flask import request
 
 from models.store.base import STORE_ERRORS, store
 from models.tables.accounts import Account
@@ -13,8 +14,19 @@ from web.http.errors import Throttled
 
 # The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
+# The key in the environment of a function that the server adds (tocsin/server/request.py).
+WATCH_CLIENT = "tocsin.watch_client"
 # A process that is killed does not release its lease. Longer than an expensive request takes under load.
 LEASE_S = 30.0
+
+
+def watch_client() -> Callable[[], bool]:
+    """Return a function that says whether the client of this request has left, so that work for it can end.
+
+    Without support by the server, the client never leaves.
+    """
+    watch: Callable[[], Callable[[], bool]] | None = request.environ.get(WATCH_CLIENT)
+    return watch() if watch is not None else lambda: False
 
 
 class ConcurrencyLimit:

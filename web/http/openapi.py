@@ -291,7 +291,8 @@ def _list_sentences(route: Any) -> Iterable[str]:
         yield f"An account may send at most {rates}."
     if route.concurrency_limit:
         count = route.concurrency_limit.max_requests
-        yield f"A web process serves at most {count} of these requests at the same time, and one per account."
+        yield f"A web process serves at most {count} of these requests at the same time."
+        yield "An account has one at a time in all web processes. It ends when its client leaves."
 
 
 def _list_parameters(route: Any) -> list[dict[str, object]]:

@@ -1,6 +1,7 @@
 """Try a draft of an alert rule on a payload or on a past alert. Nothing is written."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -28,15 +29,15 @@ from pipeline.rules.conditions import (
     evaluate,
     trace,
 )
-from pipeline.rules.rulesets import RuleSet, format_value
+from pipeline.rules.rulesets import Interrupted, RuleSet, format_value
 from pipeline.sources import SOURCES, STORED_SOURCES, generic
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import build_alert
 from pipeline.stages.route import parse_for_source
 from web.http import access, serialization
 from web.http.auth import now, viewer
-from web.http.concurrency_limit import ConcurrencyLimit
-from web.http.errors import BadRequest, NotFound, reject
+from web.http.concurrency_limit import ConcurrencyLimit, watch_client
+from web.http.errors import BadRequest, NotFound, Unavailable, reject
 from web.http.fields import (
     Boolean,
     Choice,
@@ -140,9 +141,14 @@ def run() -> dict[str, object]:
     alert, _ = requested_options.apply_requested(alert, facts.references)
     with CONCURRENCY.acquire(viewer().account):
         subject = build_subject(alert, get_urgency(alert, facts), at, since)
-        steps, is_truncated = _trace_condition(condition, subject)
+        is_gone = watch_client()
+        steps, is_truncated = _trace_condition(condition, subject, is_gone)
         # With the index, as the pipeline does it: a search can exceed the budget there.
-        records = RuleSet([rule]).apply(alert, facts, at, lambda _: since).records
+        try:
+            records = RuleSet([rule], is_gone).apply(alert, facts, at, lambda _: since).records
+        except Interrupted:
+            # The client has left, so nobody reads this.
+            raise Unavailable from None
         shown = {} if records else _show(evaluate(condition, subject, Budget()))
     record = records[0] if records else {}
     if record:
@@ -254,12 +260,14 @@ def _parse_original(event: Event) -> ParsedAlert:
         return generic.parse_any(body)
 
 
-def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[list[dict[str, object]], bool]:
+def _trace_condition(
+    condition: CompiledCondition, subject: Subject, is_gone: Callable[[], bool]
+) -> tuple[list[dict[str, object]], bool]:
     """Return the steps of a condition, and whether the list is truncated."""
     steps: list[dict[str, Any]] = []
     until = time.thread_time() + MAX_TRACE_S
     for step in trace(condition, subject, Budget()):
-        if len(steps) == MAX_STEPS or time.thread_time() > until:
+        if len(steps) == MAX_STEPS or time.thread_time() > until or is_gone():
             return steps, True
         steps.append({"depth": step.depth, "logic": step.logic, **_show(step.verdict)})
     return steps, False

@@ -275,3 +275,43 @@ def test_bodies_do_not_delay_a_stop(run_server):
                     sock.sendall(UNFINISHED)
                 server.ask("GET", "/")
             assert {read_answer(sock)[0] for sock in unfinished} <= {0, 408}
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"x" * 100_000], ids=["no body", "small", "large"])
+def test_the_application_sees_that_the_client_has_left(run_server, body):
+    server, seen, entered = run_server(), [], threading.Event()
+
+    def watch(environ, start):
+        has_left = environ["tocsin.watch_client"]()
+        seen.append(has_left())
+        entered.set()
+        seen.append(wait_until(has_left))
+        start("200 OK", [])
+        return [b""]
+
+    server.app = watch
+    with server.connect() as sock:
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        assert entered.wait(20)
+    wait_until(lambda: len(seen) == 2)
+
+    assert seen == [False, True]
+
+
+def test_a_watched_client_that_stays_gets_its_answer_and_can_send_more(run_server):
+    server = run_server()
+
+    def watch(environ, start):
+        has_left = environ["tocsin.watch_client"]()
+        start("200 OK", [("Content-Length", "5")])
+        return [str(has_left()).encode()]
+
+    server.app = watch
+    request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    with server.connect() as sock:
+        answers = []
+        for _ in range(3):
+            sock.sendall(request)
+            answers.append(sock.recv(65536).rpartition(b"\r\n")[2])
+
+    assert answers == [b"False"] * 3
