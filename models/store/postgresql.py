@@ -13,11 +13,12 @@ import select
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from peewee import Database, Psycopg3Adapter
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 
 from models.store import limits
@@ -127,6 +128,10 @@ class StatementTimeout(psycopg.OperationalError):
     """The server did not answer in time. The connection is closed; the outcome of a commit is unknown."""
 
 
+# What a generator of the driver returns.
+Result = TypeVar("Result")
+
+
 class Connection(psycopg.Connection[Any]):
     """A connection that ends a wait for the server at the limit of the process or the deadline of the thread.
 
@@ -138,7 +143,9 @@ class Connection(psycopg.Connection[Any]):
     has_failed = False
     adapter: "Adapter | None" = None
 
-    def wait(self, gen: Any, interval: float = CHECK_EVERY_S, timeout: float | None = None) -> Any:
+    def wait(
+        self, gen: PQGen[Result], interval: float = CHECK_EVERY_S, timeout: float | None = None
+    ) -> Result:
         """Run a generator of the driver until it is done, as in the base class."""
         try:
             return super().wait(gen, interval, self._get_timeout_s() if timeout is None else timeout)

@@ -1,8 +1,8 @@
 """The lock of SQLite's single writer: a flock on a file in the data folder, with a limit of the wait.
 
 The system cannot end the wait for a flock after some time. So a wait with a limit happens in a thread of its
-own, which passes the lock on. If nobody needs the lock any more, that thread still waits. The next wait with a
-limit takes it over, so that there are never more such threads than threads that wait at the same time.
+own, which passes the lock on. If its caller gives up, that thread still waits, and the next caller takes it
+over. So there are never more such threads than callers that wait at the same time.
 """
 
 import fcntl

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -70,10 +71,9 @@ def frozen_backend(server: Server, instance: Installation) -> Iterator[None]:
 
 def list_ports(pid: int) -> set[int]:
     """Return the local ports of the sockets of a process."""
-    handles = f"/proc/{pid}/fd"
-    links = {os.readlink(f"{handles}/{name}") for name in os.listdir(handles)}
-    with open(f"/proc/{pid}/net/tcp") as table:
-        rows = [row.split() for row in table.readlines()[1:]]
+    process = Path(f"/proc/{pid}")
+    links = {str(file.readlink()) for file in (process / "fd").iterdir()}
+    rows = [row.split() for row in (process / "net/tcp").read_text().splitlines()[1:]]
     return {int(row[1].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in links}
 
 

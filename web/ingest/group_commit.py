@@ -94,8 +94,8 @@ MAX_GROUP = 500
 DEADLINE_S = 10.0
 # A commit after one that reached its deadline gets at least this time, on a new connection.
 MIN_DEADLINE_S = 3.0
-# PostgreSQL: a receipt waits for a request that deletes its integration. The others of the group must not wait
-# for it for long.
+# PostgreSQL: a receipt waits for a request that deletes its integration. The others of the group must not
+# wait for long.
 ROW_LOCK_S = 1.0
 ROW_LOCK_ALONE_S = 0.1
 

@@ -117,7 +117,7 @@ def commit() -> ProbeResult:
 class InsertTest:
     """Inserts a receipt and rolls it back. To change a row needs no new space, so it succeeds on a full disk.
 
-    On PostgreSQL, the space of the row is used again only after a vacuum, so this does not run for each probe.
+    On PostgreSQL, the space of the row is free only after a vacuum, so this does not run for each probe.
     """
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ import peewee
 import psycopg
 import pytest
 
-from models.store.limits import MAX_CONNECTIONS, WEB, Use
 from models.store.base import STORE_ERRORS, connection, db, open_store
+from models.store.limits import MAX_CONNECTIONS, WEB, Use
 from tests.support import stores
 from tests.support.polling import wait_until
 

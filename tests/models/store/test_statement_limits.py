@@ -35,9 +35,13 @@ def test_a_wait_for_a_lock_is_shorter_than_a_statement(empty_store):
 def test_a_statement_after_the_deadline_ends_and_the_next_connection_is_new(empty_store):
     with connection():
         first = get_pid()
-    with pytest.raises(STORE_ERRORS), connection():
-        with empty_store.deadline(0.2), empty_store.write_transaction():
-            db.execute_sql("select pg_sleep(30)")
+    with (
+        pytest.raises(STORE_ERRORS),
+        connection(),
+        empty_store.deadline(0.2),
+        empty_store.write_transaction(),
+    ):
+        db.execute_sql("select pg_sleep(30)")
     with connection():
         assert get_pid() != first
 
