@@ -42,8 +42,8 @@ WEB = Limits(
     lock_s=5.0, statement_s=10.0, connections={Use.RESERVED: 4, Use.KEYS: 6, Use.OTHER: MAX_CONNECTIONS - 10}
 )
 # One statement writes a batch of alerts, or deletes a batch of old rows. Nobody waits for it, and a statement
-# that is ended too early would be repeated for ever.
-WORKER = Limits(lock_s=30.0, statement_s=60.0)
+# that is ended too early would be repeated for ever. A wait for the lock of a row is part of its statement.
+WORKER = Limits(statement_s=60.0)
 # A deletion in the interface deletes all that belongs to the object, in one statement.
 DELETION_S = 60.0
 

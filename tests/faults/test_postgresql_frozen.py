@@ -12,9 +12,9 @@ import pytest
 
 from bench.servers.processes import list_tree
 from bench.servers.sink import Sink
-from tests.faults.test_postgresql_down import Traffic, get_json, seconds_until_refused
 from tests.support import stores
 from tests.support.faults.installation import Installation
+from tests.support.faults.traffic import Traffic, get_json, seconds_until_refused
 from tests.support.polling import wait_until
 from tests.support.postgresql_server import Server, running_server
 

@@ -25,7 +25,7 @@ def test_the_server_ends_a_statement_and_the_connection_remains(empty_store):
         assert get_pid() == pid
 
 
-def test_a_wait_for_a_lock_is_shorter_than_a_statement(empty_store):
+def test_locks_and_statements_have_their_limits(empty_store):
     empty_store.set_limits(Limits(lock_s=3.0, statement_s=7.0))
     with connection():
         assert db.execute_sql("show lock_timeout").fetchone() == ("3s",)
@@ -57,12 +57,12 @@ def test_the_limit_of_the_process_ends_a_statement_that_the_server_does_not_end(
 
 def test_idle_connections_are_closed_after_one_did_not_answer(empty_store):
     """They may hang too, and each would cost the next request its whole limit."""
-    together, pids = threading.Barrier(3), []
+    barrier, pids = threading.Barrier(3), []
 
     def work():
         with connection():
             pids.append(get_pid())
-            together.wait(10)
+            barrier.wait(10)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
@@ -116,12 +116,12 @@ def test_a_connection_that_was_opened_while_the_server_was_read_only_is_not_used
 def test_idle_read_only_connections_are_closed_after_one_failed(empty_store, home):
     """After a failover, only one request fails, not one for each connection of the pool."""
     name = psycopg.conninfo.conninfo_to_dict(stores.get_url(home))["dbname"]
-    together = threading.Barrier(4)
+    barrier = threading.Barrier(4)
 
     def work():
         with connection():
             db.execute_sql("select 1")
-            together.wait(10)
+            barrier.wait(10)
 
     with psycopg.connect(stores.get_url(home), autocommit=True) as other:
         other.execute(f'alter database "{name}" set default_transaction_read_only = on')

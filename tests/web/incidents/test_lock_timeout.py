@@ -51,7 +51,7 @@ def test_a_request_that_waits_too_long_for_a_lock_is_a_503(ask, number, store, h
         assert pool.submit(acknowledge).result(timeout=10).status_code == 200
 
 
-def test_alerts_are_accepted_while_requests_wait_for_the_lock_of_a_service(app, ask, number, world, store):
+def test_alerts_are_accepted_while_others_hold_the_lock_of_a_service(app, ask, number, world, store):
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     store.set_limits(Limits(lock_s=5.0))
@@ -60,13 +60,13 @@ def test_alerts_are_accepted_while_requests_wait_for_the_lock_of_a_service(app, 
     with ThreadPoolExecutor(5) as pool:
         with store.write_transaction():
             lock_service(world.service.id)
-            answers = [
+            responses = [
                 pool.submit(ask, "PATCH", f"/api/incidents/{number}/", {"status": 2}) for _ in range(4)
             ]
             alert = pool.submit(lambda: app.test_client().post(path, json={"message": "m"}))
             assert alert.result(timeout=10).status_code == 200
-            assert not any(answer.done() for answer in answers)
-        assert {answer.result(timeout=10).status_code for answer in answers} == {200}
+            assert not any(answer.done() for answer in responses)
+        assert {answer.result(timeout=10).status_code for answer in responses} == {200}
 
 
 def test_another_program_that_holds_the_lock_of_sqlite_causes_a_503(ask, number, store, home):
