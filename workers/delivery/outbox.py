@@ -12,7 +12,7 @@ from models.domain.enums import AttemptOutcome, MessageStatus, NotificationStatu
 from models.domain.reasons import Reason, make_reason
 from models.store import bulk
 from models.store.base import store
-from models.store.prepared import Prepared, bind, in_bound
+from models.store.prepared import Prepared, bind, in_bound, in_list
 from models.tables.notifications import Attempt, Message, Notification
 from schedules.timers.retries import (
     HOLD,
@@ -185,7 +185,7 @@ def _record_sent(attempt: DeliveryAttempt, alternate: Alternate | None) -> Notif
     _finish_message(attempt, MessageStatus.SENT, attempt.detail)
     # Include notifications that were cancelled while the message was in flight: the message contains them.
     sent = {"state": NotificationStatus.SENT, "outcome": attempt.detail, "done_at": attempt.at}
-    bulk.update(Notification, [{"id": notification, **sent} for notification in attempt.included])
+    Notification.update(sent).where(in_list(Notification.id, attempt.included)).execute()
     finished = _finish_alternate(attempt, alternate) if alternate is not None else {}
     return {NotificationStatus.SENT: len(attempt.included), **finished}
 
