@@ -22,7 +22,7 @@ log = structlog.get_logger()
 # The key in the environment of a function that is not chunk of PEP 3333 (web/ingest/fast_path.py).
 ANSWER_LATER = "tocsin.answer_later"
 # The key of another one (web/http/concurrency_limit.py).
-WATCH_CLIENT = "tocsin.watch_client"
+CLIENT_CHECK = "tocsin.client_check"
 
 Headers = list[tuple[str, str]]
 
@@ -278,7 +278,7 @@ class Request:
         self._is_later = True
         return self._send
 
-    def _watch_client(self) -> Callable[[], bool]:
+    def _start_client_check(self) -> Callable[[], bool]:
         """Return a function that says whether the client has closed the connection.
 
         Each call of this method costs a task of granian, so only expensive requests call it.
@@ -321,7 +321,7 @@ class Request:
             "PATH_INFO": path if path.isascii() else path.encode().decode("latin-1"),
             "QUERY_STRING": scope.query_string,
             ANSWER_LATER: self._answer_later,
-            WATCH_CLIENT: self._watch_client,
+            CLIENT_CHECK: self._start_client_check,
             "REMOTE_ADDR": self._client.rpartition(":")[0].strip("[]"),
             "wsgi.input": io.BytesIO(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)),
         }

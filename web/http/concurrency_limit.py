@@ -15,18 +15,18 @@ from web.http.errors import Throttled
 # The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
 # The key in the environment of a function that the server adds (tocsin/server/request.py).
-WATCH_CLIENT = "tocsin.watch_client"
+CLIENT_CHECK = "tocsin.client_check"
 # A process that is killed does not release its lease. Longer than an expensive request takes under load.
 LEASE_S = 30.0
 
 
-def watch_client() -> Callable[[], bool]:
+def start_client_check() -> Callable[[], bool]:
     """Return a function that says whether the client of this request has left, so that work for it can end.
 
     Without support by the server, the client never leaves.
     """
-    watch: Callable[[], Callable[[], bool]] | None = request.environ.get(WATCH_CLIENT)
-    return watch() if watch is not None else lambda: False
+    start: Callable[[], Callable[[], bool]] | None = request.environ.get(CLIENT_CHECK)
+    return start() if start is not None else lambda: False
 
 
 class ConcurrencyLimit:

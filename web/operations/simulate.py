@@ -21,7 +21,7 @@ from pipeline.sources.body import BadBody
 from web.http import access, serialization
 from web.http.access import Row
 from web.http.auth import now, viewer
-from web.http.concurrency_limit import ConcurrencyLimit, watch_client
+from web.http.concurrency_limit import ConcurrencyLimit, start_client_check
 from web.http.errors import BadRequest, NotFound, reject
 from web.http.fields import (
     Boolean,
@@ -178,7 +178,7 @@ def run() -> dict[str, object]:
     try:
         with CONCURRENCY.acquire(viewer().account):
             until = time.thread_time() + MAX_CPU_S
-            is_gone = watch_client()
+            is_gone = start_client_check()
             result = run_simulation.run_simulation(question, lambda: is_gone() or time.thread_time() > until)
         return {
             **result,

@@ -36,7 +36,7 @@ from pipeline.stages.normalize import build_alert
 from pipeline.stages.route import parse_for_source
 from web.http import access, serialization
 from web.http.auth import now, viewer
-from web.http.concurrency_limit import ConcurrencyLimit, watch_client
+from web.http.concurrency_limit import ConcurrencyLimit, start_client_check
 from web.http.errors import BadRequest, NotFound, Unavailable, reject
 from web.http.fields import (
     Boolean,
@@ -141,7 +141,7 @@ def run() -> dict[str, object]:
     alert, _ = requested_options.apply_requested(alert, facts.references)
     with CONCURRENCY.acquire(viewer().account):
         subject = build_subject(alert, get_urgency(alert, facts), at, since)
-        is_gone = watch_client()
+        is_gone = start_client_check()
         steps, is_truncated = _trace_condition(condition, subject, is_gone)
         # With the index, as the pipeline does it: a search can exceed the budget there.
         try:

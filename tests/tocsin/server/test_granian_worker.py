@@ -281,15 +281,15 @@ def test_bodies_do_not_delay_a_stop(run_server):
 def test_the_application_sees_that_the_client_has_left(run_server, body):
     server, seen, entered = run_server(), [], threading.Event()
 
-    def watch(environ, start):
-        has_left = environ["tocsin.watch_client"]()
+    def check_client(environ, start):
+        has_left = environ["tocsin.client_check"]()
         seen.append(has_left())
         entered.set()
         seen.append(wait_until(has_left))
         start("200 OK", [])
         return [b""]
 
-    server.app = watch
+    server.app = check_client
     with server.connect() as sock:
         sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         assert entered.wait(20)
@@ -298,20 +298,20 @@ def test_the_application_sees_that_the_client_has_left(run_server, body):
     assert seen == [False, True]
 
 
-def test_a_watched_client_that_stays_gets_its_answer_and_can_send_more(run_server):
+def test_a_client_that_stays_gets_its_answer_and_can_send_more(run_server):
     server = run_server()
 
-    def watch(environ, start):
-        has_left = environ["tocsin.watch_client"]()
+    def check_client(environ, start):
+        has_left = environ["tocsin.client_check"]()
         start("200 OK", [("Content-Length", "5")])
         return [str(has_left()).encode()]
 
-    server.app = watch
+    server.app = check_client
     request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     with server.connect() as sock:
-        answers = []
+        texts = []
         for _ in range(3):
             sock.sendall(request)
-            answers.append(sock.recv(65536).rpartition(b"\r\n")[2])
+            texts.append(sock.recv(65536).rpartition(b"\r\n")[2])
 
-    assert answers == [b"False"] * 3
+    assert texts == [b"False"] * 3

@@ -81,7 +81,7 @@ def test_a_simulation_uses_no_cpu_time_after_its_client_left(connect, world, mon
 
 
 def test_a_simulation_that_is_left_is_truncated(simulate, monkeypatch):
-    monkeypatch.setattr(simulate_module, "watch_client", lambda: lambda: True)
+    monkeypatch.setattr(simulate_module, "start_client_check", lambda: lambda: True)
 
     assert simulate()["is_truncated"]
 
@@ -89,7 +89,9 @@ def test_a_simulation_that_is_left_is_truncated(simulate, monkeypatch):
 def test_a_try_ends_between_two_steps(ask, world, monkeypatch):
     calls = []
     left = [False, False, True, True]
-    monkeypatch.setattr(dry_run, "watch_client", lambda: lambda: calls.append(1) or left[len(calls) - 1])
+    monkeypatch.setattr(
+        dry_run, "start_client_check", lambda: lambda: calls.append(1) or left[len(calls) - 1]
+    )
     rule = {"or": [{"==": [{"var": "message"}, str(number)]} for number in range(50)]}
 
     answer = ask("POST", "/api/tocsin/rules/try/", {"rule_json": json.dumps(rule), "payload": DISK})
