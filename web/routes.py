@@ -15,6 +15,7 @@ The documentation at /api/openapi.json is generated from this list.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from web.account import (
@@ -85,6 +86,8 @@ class Route:
     paged: bool = False
     # How many requests one account may send.
     rate_limits: Limits = ()
+    # The time between two requests for the same object.
+    min_interval: timedelta | None = None
     # How many of these requests a web process serves at the same time.
     concurrency_limit: ConcurrencyLimit | None = None
     # The permission that the viewer needs (web/http/permissions.py). Empty if no token is required.
@@ -233,9 +236,9 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "GET", "/api/alert/status/<trace_id>/", events.get_status, permission="incident_read", doc_response=events.ALERT_STATUS, auth="view"),
     route("Alerts", "GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read", query=events.TRACE_QUERY),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
-    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),
-    route("Members", "POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED),
+    route("Members", "POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Tokens", "GET", "/api/tocsin/tokens/", tokens.index, permission=MEMBER, response=tokens.PAGE),
     route("Tokens", "POST", "/api/tocsin/tokens/", tokens.create, permission=MEMBER, status=201, body=tokens.NEW_TOKEN, response=tokens.NEW_TOKEN),
     *crud("Tokens", "/api/tocsin/users/<username>/tokens/", tokens.TOKENS, exclude=("create",)),

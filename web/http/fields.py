@@ -31,6 +31,8 @@ MINUTES_LIMIT = 365 * 24 * 60
 SECONDS_LIMIT = 10 * 365 * 24 * 3600
 NAME_LIMIT = 255
 LONG_TEXT = 16 * 1024
+# More than any id has.
+REFERENCE_LIMIT = 64
 
 # The object of a request that contains the value of a field. marshmallow passes it to the field's methods.
 RawData = Mapping[str, object] | None
@@ -274,7 +276,7 @@ class Reference(fields.Field[Any]):
     def __init__(
         self, *, key: str = "unique_id", blank: bool = True, absent: str | None = None, **options: Any
     ) -> None:
-        super().__init__(allow_none=True, **options)
+        super().__init__(allow_none=blank, **options)
         self.key = key
         self.blank = blank
         self.absent = absent
@@ -296,7 +298,7 @@ class Reference(fields.Field[Any]):
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         if isinstance(value, dict):
             value = value.get(self.key)
-        if not isinstance(value, str) or len(value) > 64 or "\x00" in value:
+        if not isinstance(value, str) or len(value) > REFERENCE_LIMIT or "\x00" in value:
             raise self.make_error("invalid")
         # UUIDs are not case-sensitive, short ids are.
         text = value.strip()

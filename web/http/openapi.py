@@ -1,7 +1,7 @@
 """The OpenAPI description of the interface, generated from the list of routes."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -77,6 +77,16 @@ ERROR_TYPES: tuple[type[errors.ApiError], ...] = (
     errors.Unavailable,
 )
 
+# Formats of text. Only this interface has the last two: names of time zones, and conditions in JSON Logic.
+FORMATS: tuple[tuple[type[fields.Text], str], ...] = (
+    (fields.Email, "email"),
+    (fields.TimeZone, "time-zone"),
+    (fields.RuleJson, "json-logic"),
+)
+
+# What a description says about the size of values.
+LIMITS = ("minLength", "maxLength", "minimum", "maximum")
+
 _ARGUMENT = re.compile("<([a-z_]+)>")
 _TYPES = {str: "string", bool: "boolean", int: "integer", dict: "object", list: "array", type(None): "null"}
 
@@ -128,11 +138,14 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     spec.components.schema("Error", ERROR)
     for error_type in ERROR_TYPES:
         spec.components.response(error_type.__name__, _describe_error(error_type))
-    describer = _Describer(spec)
+    describer = _Describer(spec, plugin.converter.field2property)
     for path, operations in _group_by_path(served):
         described = {route.method.lower(): describer.describe(route) for route in operations}
         spec.path(_ARGUMENT.sub(r"{\1}", path), operations=described)
-    description: dict[str, object] = spec.to_dict()
+    description: dict[str, Any] = spec.to_dict()
+    bodies = [each.get("requestBody") for path in description["paths"].values() for each in path.values()]
+    _remove_limits_of_responses(description["components"]["schemas"], bodies)
+    _describe_lists_in_xml(description)
     return description
 
 
@@ -150,6 +163,54 @@ ERROR = {
 }
 
 
+def _remove_limits_of_responses(schemas: Mapping[str, object], bodies: object) -> None:
+    """Remove limits from schemas that only answers have: they are limits of requests.
+
+    A name in an answer can be longer, for example if it was built from a name and a prefix.
+    """
+    for name in schemas.keys() - _find_schemas(bodies, schemas):
+        for value in _list_objects(schemas[name]):
+            for limit in LIMITS:
+                value.pop(limit, None)
+
+
+def _describe_lists_in_xml(description: object) -> None:
+    """Say that a list is an element with an element per item (web/http/xml.py)."""
+    for value in _list_objects(description):
+        items = value.get("items")
+        if value.get("type") == "array" and isinstance(items, dict):
+            value["xml"] = {"wrapped": True}
+            # Not all tools read what stands beside a reference.
+            value["items"] = {**({"allOf": [items]} if "$ref" in items else items), "xml": {"name": xml.ITEM}}
+
+
+def _find_schemas(within: object, schemas: Mapping[str, object]) -> set[str]:
+    """Return the names of the schemas that a value refers to, directly or through other schemas."""
+    found: set[str] = set()
+    unread = [within]
+    while unread:
+        for value in _list_objects(unread.pop()):
+            name = str(value.get("$ref", "")).rpartition("/")[2]
+            if name in schemas and name not in found:
+                found.add(name)
+                unread.append(schemas[name])
+    return found
+
+
+def _list_objects(value: object) -> Iterable[dict[str, object]]:
+    """Yield a value and the values inside it, as far as they are objects."""
+    if isinstance(value, dict):
+        yield value
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _list_objects(inner)
+
+
+def _is_body_required(schema: marshmallow.Schema) -> bool:
+    """Return whether a request without a body is refused: an empty body means an object without members."""
+    return not schema.partial and any(field.required for field in schema.load_fields.values())
+
+
 def _get_name(schema: object) -> str:
     """Return the name of a schema: its class, with "Changes" at the end for a partial schema."""
     name = (schema if isinstance(schema, type) else type(schema)).__name__.removesuffix("Schema")
@@ -162,6 +223,16 @@ def _describe_type(_: object, field: marshmallow.fields.Field[Any], **__: object
     """Describe the type of fields that apispec does not know: team labels and computed fields."""
     if isinstance(field, fields.TeamLabel):
         return {"oneOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}
+    for field_type, format_ in FORMATS:
+        if isinstance(field, field_type):
+            return {"format": format_}
+    not_blank: dict[str, object] = (
+        {"minLength": 1} if "blank" in field.error_messages and not field.allow_none else {}
+    )
+    if isinstance(field, fields.Reference):
+        return {"maxLength": fields.REFERENCE_LIMIT, **not_blank}
+    if isinstance(field, marshmallow.fields.String):
+        return not_blank
     known = openapi_examples.find_example(field) if isinstance(field, marshmallow.fields.Function) else None
     if known is None:
         return {}
@@ -196,8 +267,9 @@ def _group_by_path(served: Iterable[Any]) -> Iterable[tuple[str, list[Any]]]:
 class _Describer:
     """Describes operations. Also adds their examples to the components of `spec`."""
 
-    def __init__(self, spec: APISpec) -> None:
+    def __init__(self, spec: APISpec, describe_field: Callable[[Any], dict[str, object]]) -> None:
         self._components = spec.components
+        self._describe_field = describe_field
 
     def describe(self, route: Any) -> dict[str, object]:
         described: dict[str, object] = {
@@ -205,7 +277,7 @@ class _Describer:
             "summary": route.summary.rstrip("."),
             "description": " ".join(_list_sentences(route)),
             "tags": [route.tag],
-            "parameters": _list_parameters(route),
+            "parameters": [*_list_parameters(route), *self._list_query_parameters(route.query)],
             "responses": {
                 str(route.status): self._describe_response(route),
                 **{str(error_type.status): error_type.__name__ for error_type in _list_errors(route)},
@@ -218,7 +290,7 @@ class _Describer:
             content = self._describe_content(
                 schema, ("Body", openapi_examples.build_example(schema, for_request=True))
             )
-            described["requestBody"] = {"required": True, "content": content}
+            described["requestBody"] = {"required": _is_body_required(schema), "content": content}
         if route.doc_body is not None:
             content = self._describe_content(
                 route.doc_body, ("Body", openapi_examples.build_example(route.doc_body, for_request=True))
@@ -230,6 +302,15 @@ class _Describer:
         if route.deprecated:
             described["deprecated"] = True
         return described
+
+    def _list_query_parameters(self, schema: fields.Schema | None) -> Iterable[dict[str, object]]:
+        for name, field in schema.load_fields.items() if schema else ():
+            described = self._describe_field(field)
+            says = described.pop("description")
+            # A query has no null.
+            if isinstance(types := described.get("type"), list):
+                described["type"] = next(kind for kind in types if kind != "null")
+            yield {"name": field.data_key or name, "in": "query", "description": says, "schema": described}
 
     def _describe_response(self, route: Any) -> dict[str, object]:
         schema = route.response or route.doc_response
@@ -289,6 +370,8 @@ def _list_sentences(route: Any) -> Iterable[str]:
     if route.rate_limits:
         rates = " and ".join(f"{count} requests in {seconds:g} s" for count, seconds in route.rate_limits)
         yield f"An account may send at most {rates}."
+    if route.min_interval:
+        yield f"For one object, at most one request in {route.min_interval.total_seconds():g} s is served."
     if route.concurrency_limit:
         count = route.concurrency_limit.max_requests
         yield f"A web process serves at most {count} of these requests at the same time."
@@ -312,16 +395,7 @@ def _list_parameters(route: Any) -> list[dict[str, object]]:
     in_query = [
         {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in parameters
     ]
-    return in_path + in_query + list(_list_query_parameters(route.query))
-
-
-def _list_query_parameters(schema: fields.Schema | None) -> Iterable[dict[str, object]]:
-    """Describe the query parameters. All are strings."""
-    for name, field in schema.load_fields.items() if schema else ():
-        says = field.metadata["description"]
-        yield {
-            "name": field.data_key or name, "in": "query", "description": says, "schema": {"type": "string"},
-        }  # fmt: skip
+    return in_path + in_query
 
 
 def _is_paged(route: Any) -> bool:
@@ -337,6 +411,6 @@ def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
     yield errors.NotFound
     if route.body is not None or route.doc_body is not None:
         yield errors.TooLarge
-    if route.rate_limits or route.concurrency_limit:
+    if route.rate_limits or route.concurrency_limit or route.min_interval:
         yield errors.Throttled
     yield errors.Unavailable

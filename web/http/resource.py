@@ -260,7 +260,9 @@ class OrderedResource(LimitedResource[Row, Parent]):
         A position after the last possible one means that one.
         """
         position = values.pop("position", None)
-        return {**values, "position": min(position, self.max_rows)} if position else values
+        if isinstance(position, int) and position > 0:
+            values["position"] = min(position, self.max_rows)
+        return values
 
 
 def lock_row(row: Row) -> Row:

@@ -15,7 +15,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from web.http import access, client_profile, paging
 from web.http.auth import viewer
-from web.http.fields import Boolean, List, Moment, Number, Reference, Schema, Text
+from web.http.fields import Boolean, List, Moment, Number, OptionalNumber, Reference, Schema, Text
 from web.incidents import attachments
 
 
@@ -41,7 +41,7 @@ class AlertSchema(Schema):
         IntegrationObject, attribute="integration", dump_only=True, allow_none=True
     )
     summary = Text(dump_only=True)
-    incident = Number(attribute="incident.incident_number", dump_only=True, dump_default=None)
+    incident = OptionalNumber(attribute="incident.incident_number", dump_only=True, dump_default=None)
     creation_date = Moment(dump_only=True)
     message = Text(dump_only=True)
     integration = Reference(dump_only=True)

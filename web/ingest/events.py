@@ -22,7 +22,7 @@ from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
-from web.http.fields import Boolean, List, Number, Schema, Text
+from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text
 from web.incidents import alerts, attachments
 from web.ingest import fast_path
 from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission
@@ -52,7 +52,7 @@ class AlertBodySchema(Schema):
 
 
 class EventSchema(alerts.AlertSchema):
-    incident = Number(allow_none=True, dump_only=True)
+    incident = OptionalNumber(dump_only=True)
     payload = fields.Dict(dump_only=True, metadata={"description": "With `Bearer` only."})
     incident_created = Boolean(dump_only=True)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, time
 from typing import Any
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError, validate, validates_schema
 
 from models.domain.enums import RestrictionType, TargetType
 from models.store.ids import new_uuid
@@ -71,6 +71,10 @@ class TimeOfDay(Text):
     default_error_messages = {"time": "Not a time of day."}
 
     _PARTS = re.compile("([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}))?")
+
+    def __init__(self, *, required: bool = False) -> None:
+        pattern = "^([01]?[0-9]|2[0-3]):[0-5]?[0-9](:[0-5]?[0-9])?$"
+        super().__init__(validate=validate.Regexp(pattern), required=required)
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))

@@ -63,7 +63,7 @@ def test_each_operation_describes_its_parameters_and_errors(described, route):
     assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
     assert (413 in refused, 429 in refused) == (
         "requestBody" in operation_doc,
-        bool(route.rate_limits or route.concurrency_limit),
+        bool(route.rate_limits or route.concurrency_limit or route.min_interval),
     )
     assert operation_doc["security"] == ([{"bearerAuth": []}] if route.auth else [])
     assert operation_doc["x-needs"] == route.permission
@@ -117,6 +117,74 @@ def test_every_route_has_a_tag_and_the_description_lists_all_tags(described):
 
     assert used == {get_title(route): [route.tag] for route in DOCUMENTED}
     assert [tag["name"] for tag in described["tags"]] == sorted({route.tag for route in DOCUMENTED})
+
+
+def get_properties(described: dict[str, Any], schema: str) -> dict[str, Any]:
+    found: dict[str, Any] = described["components"]["schemas"][schema]["properties"]
+    return found
+
+
+def test_an_alert_without_an_incident_is_described(described):
+    assert "null" in get_properties(described, "Alert")["incident"]["type"]
+
+
+@pytest.mark.parametrize("schema", ["PolicySummary", "OnCallTeam", "OnCallStep", "OnCallPolicy"])
+def test_a_schema_of_responses_states_no_limits(described, schema):
+    """The summary of a policy has up to 16 KiB, a name up to 255 characters."""
+    stated = {key for value in get_properties(described, schema).values() for key in value}
+
+    assert stated & set(openapi.LIMITS) == set()
+
+
+def test_a_schema_of_requests_states_limits(described):
+    assert get_properties(described, "Service")["name"]["maxLength"] == 255
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "required"),
+    [
+        ("/api/incidents/{incident}/", "put", False),
+        ("/api/account/teams/", "post", True),
+        ("/api/account/teams/{team_id}/", "patch", False),
+        ("/api/incidents/filter/", "post", False),
+    ],
+)
+def test_a_body_is_required_if_one_of_its_fields_is(described, path, method, required):
+    """Clients send an empty body for no changes (contract 1.1)."""
+    assert described["paths"][path][method]["requestBody"]["required"] is required
+
+
+def test_a_reference_that_must_not_be_blank_is_not_null(described):
+    contact = get_properties(described, "NotificationRule")["contact"]
+
+    assert (contact["type"], contact["minLength"], contact["maxLength"]) == ("string", 1, 64)
+
+
+def test_a_text_that_must_not_be_blank_has_a_character(described):
+    assert get_properties(described, "IncidentNote")["note"]["minLength"] == 1
+    assert get_properties(described, "IncidentChange")["title"]["minLength"] == 1
+
+
+def test_formats_of_text_are_described(described):
+    assert get_properties(described, "Schedule")["time_zone"]["format"] == "time-zone"
+    assert get_properties(described, "AlertRule")["rule_json"]["format"] == "json-logic"
+    assert re.fullmatch(get_properties(described, "Restriction")["start_time_of_day"]["pattern"], "9:00")
+
+
+def test_the_form_of_lists_in_xml_is_described(described):
+    layers = get_properties(described, "Schedule")["layers"]
+
+    assert layers["xml"] == {"wrapped": True}
+    assert layers["items"]["xml"] == {"name": "list-item"}
+
+
+def test_the_types_of_query_parameters_are_described(described):
+    def get_types(path: str) -> dict[str, Any]:
+        return {one["name"]: one["schema"] for one in described["paths"][path]["get"]["parameters"]}
+
+    assert get_types("/api/tocsin/calendar/")["months"]["type"] == "integer"
+    at = get_types("/api/tocsin/schedules/{schedule_id}/oncall/")["at"]
+    assert (at["type"], at["format"]) == ("string", "date-time")
 
 
 def test_operation_ids_are_unique(described):
