@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run docs any test test-postgresql faults faults-full wheel bench bench-lists bench-oncall bench-queues bench-timers lint types format lock clean
+.PHONY: run docs any test test-postgresql schemathesis faults faults-full wheel bench bench-lists bench-oncall bench-queues bench-timers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -16,7 +16,7 @@ run: $(VENV)/run.stamp
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "TMPDIR=/dev/shm" }')
 
 test: $(VENV)/dev.stamp
-	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel and not schemathesis" -n 2
 
 # A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
@@ -24,7 +24,16 @@ POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
 STORELESS := tests/pipeline tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
-	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2 $(STORELESS:%=--ignore=%)
+	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel and not schemathesis" -n 2 $(STORELESS:%=--ignore=%)
+
+# Generated requests against what the description says, on PostgreSQL if TEST_DATABASE_URL is set. For more requests or
+# others: make schemathesis SCHEMATHESIS_EXAMPLES=100 SCHEMATHESIS_SEED=2
+SCHEMATHESIS_EXAMPLES ?= 20
+SCHEMATHESIS_SEED ?= 1
+
+schemathesis: $(VENV)/dev.stamp
+	@env SCHEMATHESIS_EXAMPLES=$(SCHEMATHESIS_EXAMPLES) SCHEMATHESIS_SEED=$(SCHEMATHESIS_SEED) $(IN_MEMORY) \
+		$(BIN)/python -m pytest tests/openapi -m schemathesis -n 2 --timeout 600
 
 # On PostgreSQL, with two workers, if TEST_DATABASE_URL is set.
 FAULTS ?= tests/faults
