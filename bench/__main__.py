@@ -68,7 +68,7 @@ def main(
     --sink, a notification counts as sent when Tocsin has recorded that the relay accepted it.
     """
     for asked in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(asked, _stop)
+        signal.signal(asked, stop)
     machine = describe_machine()
     try:
         if own:
@@ -96,7 +96,7 @@ def _of_running(spec: RunSpec, home: Path, database_url: str, sink_port: int | N
         return Results([measure_named(spec, target, quiet)])
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def stop(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, so that all started processes are stopped."""
     raise KeyboardInterrupt
 

@@ -114,18 +114,18 @@ class Loader:
         self._selector = selectors.DefaultSelector()
         self._idle: deque[Connection] = deque()
         self._in_flight: set[Connection] = set()
-        self._sent = Sent()
+        self.sent = Sent()
         self._answered = 0
 
     def run(self, requests: Iterable[Request]) -> Sent:
         try:
             for _ in range(self._connections):
                 self._idle.append(self._open_connection())
-            self._sent.started_at = time()
+            self.sent.started_at = time()
             started_time = perf_counter()
             self._loop(iter(requests), started_time)
-            self._sent.seconds = perf_counter() - started_time
-            return self._sent
+            self.sent.seconds = perf_counter() - started_time
+            return self.sent
         finally:
             for conn in [*self._idle, *self._in_flight]:
                 conn.sock.close()
@@ -196,10 +196,10 @@ class Loader:
         self._answered += len(request.entities)
         self._in_flight.discard(conn)
         if 200 <= status < 300:
-            self._sent.latencies_ms.append((perf_counter() - conn.due) * 1000)
-            self._sent.accepted.append(Accepted(self._get_alert_id(body), request.entities, time()))
+            self.sent.latencies_ms.append((perf_counter() - conn.due) * 1000)
+            self.sent.accepted.append(Accepted(self._get_alert_id(body), request.entities, time()))
         else:
-            self._sent.refused[status] += len(request.entities)
+            self.sent.refused[status] += len(request.entities)
         if closes:
             self._close(conn)
             conn = self._open_connection()
@@ -216,7 +216,7 @@ class Loader:
         if not busy or conn.request is None:
             self._idle.append(fresh)
             return
-        self._sent.unknown += 1
+        self.sent.unknown += 1
         if conn.attempts >= MAX_ATTEMPTS:
             fresh.sock.close()
             raise NoAnswer(f"a request got no answer in {conn.attempts} attempts")

@@ -36,7 +36,9 @@ COLUMNS = (
     ("unknown", "unknown", "{}"),
 )
 # Columns with text; the others have numbers and are aligned to the right.
-TEXT_COLUMNS = frozenset({"target", "run", "what", "verdict", "budget"})
+TEXT_COLUMNS = frozenset(
+    {"target", "run", "what", "verdict", "budget", "attack", "answers by status", "process", "goal"}
+)
 
 LEGEND = """\
 accept: 2xx answers per second while alerts are sent.
@@ -51,7 +53,7 @@ elsewhere: share of all cores that other processes used. A ratio is reliable onl
 
 def format_runs(runs: Sequence[Figures]) -> str:
     rows = [[form.format(getattr(run, name)) for _, name, form in COLUMNS] for run in runs]
-    return _align([heading for heading, _, _ in COLUMNS], rows)
+    return align([heading for heading, _, _ in COLUMNS], rows)
 
 
 def format_report(results: Results, machine: Mapping[str, Any]) -> str:
@@ -84,10 +86,11 @@ def _format_verdicts(found: Iterable[Verdict]) -> str:
         [one.what, "-" if one.measured is None else f"{one.measured:,.2f}", one.budget, one.verdict]
         for one in found
     ]
-    return _align(["what", "measured", "budget", "verdict"], rows)
+    return align(["what", "measured", "budget", "verdict"], rows)
 
 
-def _align(heading: list[str], rows: list[list[str]]) -> str:
+def align(heading: list[str], rows: list[list[str]]) -> str:
+    """Format a table. Columns with numbers are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -1,7 +1,7 @@
 """Read the rows of a run from the instance's tables, and compare them with the accepted alerts."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -132,9 +132,9 @@ class RunRows:
 
 
 def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | None) -> RunRows:
-    """Load the rows of a run with few statements."""
+    """Load the rows of a run with few statements. All its entities begin with its name."""
     with connection():
-        events, opened, opening_receipts = _load_events(since)
+        events, opened, opening_receipts = _load_events(since, run)
         receipts = Receipt.select(Receipt.trace_id, Receipt.id, Receipt.state).where(
             Receipt.id > since.receipt
         )
@@ -144,7 +144,7 @@ def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | No
         entity_incidents = Entity.select(Entity.entity_id, Entity.incident).where(
             Entity.entity_id.startswith(f"{run}-")
         )
-        notifications, sent_at = _load_notifications(since)
+        notifications, sent_at = _load_notifications(since, opening_receipts)
         return RunRows(
             receipts={trace_id: (row, state) for trace_id, row, state in receipts.tuples()},
             events=events,
@@ -159,14 +159,14 @@ def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | No
 
 
 def _load_events(
-    since: Baseline,
+    since: Baseline, run: str
 ) -> tuple[dict[int, list[tuple[str, int]]], dict[str, list[int]], dict[int, int]]:
     events: dict[int, list[tuple[str, int]]] = defaultdict(list)
     opened: dict[str, list[int]] = defaultdict(list)
     opening_receipts: dict[int, int] = {}
     query = Event.select(
         Event.receipt, Event.entity_id, Event.state, Event.incident, Event.incident_created
-    ).where(Event.receipt > since.receipt)
+    ).where(Event.receipt > since.receipt, Event.entity_id.startswith(f"{run}-"))
     for receipt, entity, state, incident, created in query.tuples().iterator():
         events[receipt].append((entity, state))
         if created:
@@ -175,7 +175,9 @@ def _load_events(
     return events, opened, opening_receipts
 
 
-def _load_notifications(since: Baseline) -> tuple[dict[int, list[tuple[int, str]]], dict[str, float | None]]:
+def _load_notifications(
+    since: Baseline, incidents: Container[int]
+) -> tuple[dict[int, list[tuple[int, str]]], dict[str, float | None]]:
     notifications: dict[int, list[tuple[int, str]]] = defaultdict(list)
     sent_at: dict[str, float | None] = {}
     query = (
@@ -184,6 +186,8 @@ def _load_notifications(since: Baseline) -> tuple[dict[int, list[tuple[int, str]
         .where(Notification.id > since.notification)
     )
     for incident, state, message, done_at in query.tuples().iterator():
+        if incident not in incidents:
+            continue
         notifications[incident].append((state, message))
         sent_at[message] = _to_seconds(done_at)
     return notifications, sent_at

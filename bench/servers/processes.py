@@ -18,10 +18,12 @@ class Process:
 
     @property
     def kind(self) -> str:
-        """Return web, worker, clock, redis or up, or else the name of the program."""
+        """Return web, worker, clock, redis, up or database, or else the name of the program."""
         words = self.command.split("\0")
         if "tocsin" in words or any(word.endswith("/tocsin") for word in words):
             return next((word for word in words if word in ("web", "worker", "clock", "up")), "tocsin")
+        if self.command.startswith("postgres:"):
+            return "database"
         program = Path(words[0]).name
         return "redis" if program.startswith(("redis", "valkey")) else program
 
@@ -146,9 +148,13 @@ class Meter:
         self._stopping = threading.Event()
         self._before: dict[int, float] = {}
         self._used: dict[int, float] = {}
+        self._kinds: dict[int, str] = {}
         self._thread = threading.Thread(target=self._sample_loop, name="meter", daemon=True)
         self.cpu_s = 0.0
         self.peak_mib = 0.0
+        self.cpu_s_by_kind: dict[str, float] = {}
+        # The peak of each kind. The peaks may be at different times.
+        self.peak_mib_by_kind: dict[str, float] = {}
 
     def start(self) -> "Meter":
         self._before = {one.pid: get_cpu_seconds(one.pid) for one in self._processes()}
@@ -159,14 +165,21 @@ class Meter:
         self._stopping.set()
         self._thread.join()
         self._sample()
-        self.cpu_s = sum(used - self._before.get(pid, 0.0) for pid, used in self._used.items())
+        for pid, used in self._used.items():
+            kind, used_here = self._kinds[pid], used - self._before.get(pid, 0.0)
+            self.cpu_s_by_kind[kind] = self.cpu_s_by_kind.get(kind, 0.0) + used_here
+        self.cpu_s = sum(self.cpu_s_by_kind.values())
 
     def _sample_loop(self) -> None:
         while not self._stopping.wait(1.0):
             self._sample()
 
     def _sample(self) -> None:
-        found = [one.pid for one in self._processes()]
-        for pid in found:
-            self._used[pid] = max(get_cpu_seconds(pid), self._used.get(pid, 0.0))
-        self.peak_mib = max(self.peak_mib, sum(get_memory_mib(pid) for pid in found))
+        mib: dict[str, float] = {}
+        for one in self._processes():
+            kind = self._kinds.setdefault(one.pid, one.kind)
+            self._used[one.pid] = max(get_cpu_seconds(one.pid), self._used.get(one.pid, 0.0))
+            mib[kind] = mib.get(kind, 0.0) + get_memory_mib(one.pid)
+        self.peak_mib = max(self.peak_mib, sum(mib.values()))
+        for kind, used in mib.items():
+            self.peak_mib_by_kind[kind] = max(used, self.peak_mib_by_kind.get(kind, 0.0))
