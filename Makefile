@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run docs any test test-postgresql schemathesis faults faults-full wheel bench bench-lists bench-oncall bench-queues bench-timers lint types format lock clean
+.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel bench bench-lists bench-oncall bench-queues bench-timers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -15,8 +15,11 @@ run: $(VENV)/run.stamp
 # disk, and use it.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "TMPDIR=/dev/shm" }')
 
+# Tests that have a target of their own are not among them.
+QUICK := not faults and not siege and not wheel and not schemathesis
+
 test: $(VENV)/dev.stamp
-	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel and not schemathesis" -n 2
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "$(QUICK)" -n 2
 
 # A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
@@ -24,7 +27,7 @@ POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
 STORELESS := tests/pipeline tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
-	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel and not schemathesis" -n 2 $(STORELESS:%=--ignore=%)
+	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "$(QUICK)" -n 2 $(STORELESS:%=--ignore=%)
 
 # Generated requests against what the description says, on PostgreSQL if TEST_DATABASE_URL is set. For more requests or
 # others: make schemathesis SCHEMATHESIS_EXAMPLES=100 SCHEMATHESIS_SEED=2
@@ -61,6 +64,16 @@ bench-lists: $(VENV)/dev.stamp
 # Who is on call, over a year and in 10,000 policies: about a minute.
 bench-oncall: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.oncall
+
+# One tenant attacks with everything at the same time, another receives its mail: SQLite, then PostgreSQL.
+DURATION ?= 120
+
+siege: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.siege --duration $(DURATION)
+
+# Smaller and shorter, with assertions on counts, CPU and memory. On PostgreSQL too if TEST_DATABASE_URL is set.
+siege-short: $(VENV)/dev.stamp
+	@$(BIN)/python -m pytest tests/siege -m siege -n 0
 
 # What TOCSIN_PIPELINE_QUEUES costs: the same load without it and with it, twice: about three minutes.
 bench-queues: $(VENV)/dev.stamp

@@ -1,0 +1,1 @@
+"""Measure what one tenant can do to another: costly input of every kind at the same time, on loopback."""

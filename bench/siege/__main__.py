@@ -1,0 +1,56 @@
+"""`python -m bench.siege`: one tenant attacks, another receives its mail, on SQLite and on PostgreSQL."""
+
+import signal
+import sys
+
+import click
+
+from bench.__main__ import stop
+from bench.report import describe_machine, format_machine
+from bench.servers.instance import NotReady
+from bench.servers.postgres import ServerUnavailable
+from bench.siege.report import format_figures
+from bench.siege.run import Siege, start_on_postgres, start_on_sqlite
+
+STORES = ("sqlite", "postgresql")
+# The share of the duration in which each attack runs alone before.
+ALONE = 1 / 30
+MIN_ALONE_S = 2.0
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--duration", default=120.0, show_default=True, help="Seconds of all attacks together.")
+@click.option(
+    "--store", "stores", type=click.Choice(STORES), multiple=True, default=STORES, help="One store."
+)
+@click.option("--server", envvar="TEST_DATABASE_URL", default="postgresql:///postgres", show_default=True)
+def main(duration: float, stores: tuple[str, ...], server: str) -> None:
+    """Attack with everything at the same time. Print what it costs and what it does to another tenant.
+
+    Exit code 1 if an accepted alert of the other tenant was lost or notified twice, or if the other tenant
+    got a 5xx or no answer.
+    """
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, stop)
+    machine = describe_machine()
+    siege = Siege(
+        duration,
+        max(duration * ALONE, MIN_ALONE_S),
+        report=lambda text: click.echo(f"{text} ...", err=True),
+    )
+    failed = False
+    for store in stores:
+        try:
+            with start_on_sqlite() if store == "sqlite" else start_on_postgres(server) as target:
+                figures = siege.run(target)
+        except (NotReady, ServerUnavailable) as error:
+            click.echo(f"{store}: not measured: {error}", err=True)
+            sys.exit(1)
+        click.echo(f"{format_figures(figures)}\n")
+        failed = failed or figures.failed
+    click.echo(format_machine(machine))
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

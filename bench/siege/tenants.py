@@ -1,0 +1,72 @@
+"""Create the tenant that attacks and the tenant that only sends alerts."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
+from models.lifecycle import provisioning
+from models.store.base import connection, store
+from models.tables.teams import EscalationPolicy
+
+SETUP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Integration:
+    """`path` is that of its webhook, `rules_path` that of its alert rules."""
+
+    unique_id: str
+    path: str
+    rules_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """An account with one person, who gets mail. Each integration has its own service."""
+
+    base_url: str
+    token: str
+    generic: Integration
+    prometheus: Integration
+
+    def post(self, path: str, body: Mapping[str, Any]) -> None:
+        """Send a request of the interface. Raise RuntimeError if the answer is not 2xx."""
+        client = HTTPConnection(urlsplit(self.base_url).netloc, timeout=SETUP_S)
+        try:
+            client.request("POST", path, json.dumps(body), self.headers)
+            answer = client.getresponse()
+            text = answer.read()
+        finally:
+            client.close()
+        if not 200 <= answer.status < 300:
+            raise RuntimeError(f"{path}: {answer.status} {text[:200]!r}")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+
+
+def create_tenant(base_url: str, name: str) -> Tenant:
+    """Create a tenant with rows of its own in the open store."""
+    now = datetime.now(UTC)
+    with connection(), store().write_transaction():
+        account, owner = provisioning.create_account(name, f"{name}@example.org", now)
+        team = provisioning.create_team(account, name, owner, now)
+        policy = EscalationPolicy.get(EscalationPolicy.team == team)
+        found = {}
+        for application in (GENERIC, PROMETHEUS):
+            service = provisioning.create_service(team, application, policy, owner, now)
+            made = provisioning.create_integration(service, application, application, owner, now)
+            found[application] = Integration(
+                made.unique_id,
+                f"/api/integration/{APPLICATIONS[application].extension}/{made.integration_key}/",
+                f"/api/account/teams/{team.unique_id}/services/{service.unique_id}"
+                f"/integrations/{made.unique_id}/transformers/",
+            )
+        token = provisioning.issue_token(owner, "siege", now)
+    return Tenant(base_url, token, found[GENERIC], found[PROMETHEUS])

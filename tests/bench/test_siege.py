@@ -1,0 +1,124 @@
+"""A siege sends costly input within the limits, counts each answer, and fails if another tenant is harmed."""
+
+import socket
+import threading
+from collections import Counter
+
+import pytest
+
+from bench.siege import bodies
+from bench.siege.attacks import HeldConnections, Request, Requests, Sizes
+from bench.siege.report import format_figures, list_goals
+from bench.siege.run import AttackFigures, OtherTenant, SiegeFigures
+from pipeline.sources import SOURCES
+from pipeline.sources.body import RequestBody
+from tests.support.polling import wait_until
+from web.app import BODY_LIMIT
+
+ALERT, GROUP = SOURCES["generic"], SOURCES["prometheus"]
+
+
+def build_figures(missing: int = 0, **changes) -> SiegeFigures:
+    other = OtherTenant(2, Counter({"2xx": 2}), [5.0, 7.0], [20.0, 30.0])
+    for name, value in changes.items():
+        setattr(other, name, value)
+    attack = AttackFigures("simulate", 3, Counter({"200": 1, "429": 2}), (2, {"web": 0.5}))
+    return SiegeFigures(
+        "SQLite", 1.0, [attack], other, {"web": 50.0}, {"web": 60.0}, {"web": 1.0}, 0.0, missing
+    )
+
+
+def test_the_table_has_each_attack_with_its_statuses_and_its_cpu():
+    text = format_figures(build_figures())
+
+    assert "200: 1, 429: 2" in text
+    assert "250.0" in text
+    assert "MISSED" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "failed"),
+    [
+        pytest.param({}, False, id="all well"),
+        pytest.param({"accept_ms": [900.0], "mail_ms": [20_000.0]}, False, id="late"),
+        pytest.param({"statuses": Counter({"2xx": 1, "503": 1})}, True, id="5xx"),
+        pytest.param({"statuses": Counter({"2xx": 1, "429": 1})}, False, id="4xx"),
+        pytest.param({"unanswered": 1}, True, id="no answer"),
+        pytest.param({"faults": ["1 accepted alerts are not processed"]}, True, id="lost"),
+        pytest.param({"missing": 1}, True, id="alert of the attacker lost"),
+    ],
+)
+def test_a_siege_fails_if_an_alert_is_lost_or_another_tenant_gets_a_5xx(changes, failed):
+    assert build_figures(**changes).failed is failed
+
+
+def test_late_acceptance_and_mails_miss_their_goals():
+    late = build_figures(accept_ms=[900.0], mail_ms=[20_000.0])
+
+    assert [met for _, _, met in list_goals(late)] == [False, False, True, True]
+
+
+def test_costly_bodies_are_within_the_limits_of_the_interface():
+    sizes = Sizes()
+    group = bodies.build_group(1, sizes.group)
+
+    assert max(len(bodies.build_costly_alert(number)) for number in (0, 1)) < ALERT.max_bytes
+    assert len(bodies.build_question()) < BODY_LIMIT
+    assert len(bodies.build_simulation("x" * 36)) < BODY_LIMIT
+    assert 0.9 * sizes.large_body < len(bodies.build_large_body(sizes.large_body)) < GROUP.max_bytes
+    assert len(GROUP.parse(RequestBody(group))) == sizes.group
+    assert len(ALERT.parse(RequestBody(bodies.build_costly_alert(1)))) == 1
+
+
+@pytest.fixture
+def server():
+    """Return a listening socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(20)
+        yield listening
+
+
+def get_url(server: socket.socket) -> str:
+    return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def run(attack) -> tuple[threading.Event, threading.Thread]:
+    stopping = threading.Event()
+    thread = threading.Thread(target=attack.run, args=(stopping,), daemon=True)
+    thread.start()
+    return stopping, thread
+
+
+def test_a_connection_that_the_server_closes_is_counted_and_opened_again(server):
+    attack = HeldConnections("idle", get_url(server), 1, [b"x"], per_turn=1)
+    stopping, thread = run(attack)
+    first, _ = server.accept()
+    first.sendall(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    first.close()
+    second, _ = server.accept()
+    stopping.set()
+    thread.join(20)
+
+    assert second.recv(10) + second.recv(10) == b"x"
+    second.close()
+    assert attack.statuses == {"408": 1}
+    assert not thread.is_alive()
+
+
+def test_a_refusal_before_the_end_of_the_body_is_counted(server):
+    attack = Requests(
+        "large", get_url(server), lambda _: Request("/", b" " * 10_000_000), threads=1, pause_s=20
+    )
+    stopping, thread = run(attack)
+    sock, _ = server.accept()
+    sock.recv(100)
+    sock.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+    sock.shutdown(socket.SHUT_RD)
+    wait_until(lambda: sock.recv(65536) == b"")
+    sock.close()
+    wait_until(lambda: attack.statuses.total() == 1)
+    stopping.set()
+    thread.join(20)
+
+    assert attack.requests == 1
+    assert not thread.is_alive()
