@@ -16,7 +16,7 @@ def format_figures(figures: SiegeFigures) -> str:
     other = figures.other
     return "\n\n".join(
         (
-            f"{figures.store}, {figures.seconds:.0f} s; other programs used {figures.other_load:.0f} % of the cores",
+            f"{figures.store}, {figures.seconds:.0f} s; used elsewhere: {figures.other_load:.0f} % of CPU",
             _format_attacks(figures.attacks),
             f"other tenant: {other.due} alerts, {format_statuses(other.statuses)}, sent again"
             f" {other.repeated}, without an answer {other.unanswered}\n"
@@ -47,7 +47,7 @@ def _format_attacks(attacks: list[AttackFigures]) -> str:
         ]
         for attack in attacks
     ]
-    return f"{align(heading, rows)}\nCPU: of one request, when the attack runs alone"
+    return f"{align(heading, rows)}\nCPU: of one request, when the attack runs alone."
 
 
 def _format_processes(figures: SiegeFigures) -> str:
