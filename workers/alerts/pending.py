@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import peewee
 
@@ -115,7 +114,10 @@ class _ReceiptQueries:
         in_pieces = pieces.is_in_pieces(lane)
         head = self.head.rows(lane=row, limit=1 if in_pieces else limit)
         if head and (head[0][3] or head[0][1] > limit):
-            return self._load_piece(lane, row, head[0], limit)
+            receipt, _, _, done, events_written = head[0]
+            piece = pieces.get_piece(receipt, lane, done or 0, events_written or 0, limit)
+            rows = self.no_body.rows(lane=row, receipts=[receipt])
+            return [_build_stored(*columns, piece=piece) for columns in rows]
         if in_pieces:
             pieces.drop(lane)
         taken: list[int] = []
@@ -127,14 +129,6 @@ class _ReceiptQueries:
             taken.append(receipt)
         rows = self.bodies.rows(lane=row, receipts=taken) if taken else []
         return [_build_stored(*columns, body=bytes(body)) for *columns, body in rows]
-
-    def _load_piece(
-        self, lane: Hashable, row: int, head: tuple[Any, ...], limit: int
-    ) -> list[_StoredReceipt]:
-        receipt, _, _, done, events_written = head
-        piece = pieces.get_piece(receipt, lane, done or 0, events_written or 0, limit)
-        rows = self.no_body.rows(lane=row, receipts=[receipt])
-        return [_build_stored(*columns, piece=piece) for columns in rows]
 
 
 def _build_stored(
