@@ -148,6 +148,20 @@ def build_test_content(requested_by: str, recipient: Recipient, now: datetime) -
     return MessageContent("[Tocsin] Test message", lines, details)
 
 
+def build_code_content(code: str, requested_by: str, recipient: Recipient) -> MessageContent:
+    """Return a message with the code that verifies the address to which it is sent."""
+    lines = (
+        f"Hello {_shorten(recipient.name)},",
+        "",
+        f"{_shorten(requested_by, MAX_NAME)} added this address to Tocsin, which notifies people when their",
+        "services are in trouble. Enter this code within 10 minutes, and Tocsin can notify you here.",
+    )
+    closing = (
+        "If you did not expect this, ignore this message. Without the code, Tocsin sends you nothing else."
+    )
+    return MessageContent(f"[Tocsin] Code {code}", lines, (LabelledText("Code", code),), closing=closing)
+
+
 def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:
     """Return an invitation. The person must confirm it on the page to which its link leads."""
     account = _shorten(invitation.account, MAX_NAME)

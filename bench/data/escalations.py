@@ -60,7 +60,9 @@ def write_incidents(
 
 def _create_team(account: Account, number: int, size: int, now: datetime) -> list[Service]:
     owner = User.get(User.account == account, User.role == AccountRole.OWNER)
-    user = provisioning.create_user(account, f"escalation{number}@example.org", AccountRole.USER, now)
+    user = provisioning.create_user(
+        account, f"escalation{number}@example.org", AccountRole.USER, now, is_verified=True
+    )
     team = provisioning.create_team(account, f"Escalations {number}", user, now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
     policy.rules = [_build_step(place, delay, user) for place, delay in enumerate(STEPS, start=1)]

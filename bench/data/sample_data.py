@@ -70,7 +70,9 @@ def write_sample_data(incidents: int, account_id: str) -> SampleData:
 def _create_teams(data: SampleData, account: Account, now: datetime) -> None:
     owner = User.get(User.account == account, User.role == AccountRole.OWNER)
     for number in range(TEAMS):
-        user = provisioning.create_user(account, f"user{number}@example.org", AccountRole.USER, now)
+        user = provisioning.create_user(
+            account, f"user{number}@example.org", AccountRole.USER, now, is_verified=True
+        )
         team = provisioning.create_team(account, f"Team {number}", owner, now)
         policy = EscalationPolicy.get(EscalationPolicy.team == team)
         common = {"team": team, "creation_date": now}

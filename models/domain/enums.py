@@ -205,6 +205,9 @@ class MessageKind(StrEnum):
     """The kind of a message that carries no notifications and is not a test message."""
 
     INVITATION = "invitation"
+    CODE = "code"
+    # The notifications of a day for an address that is not verified. It has notifications.
+    DAILY = "daily"
 
 
 class AttemptOutcome(StrEnum):

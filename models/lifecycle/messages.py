@@ -13,7 +13,7 @@ from models.tables.users import ContactMethod
 
 def create_invitation(user: User, inviter: str, now: datetime) -> Message:
     """Store an invitation for this member, to the user's own address. `inviter` is a display name."""
-    return _create_message(user, inviter, now, channel=USER_EMAIL_CHANNEL, kind=MessageKind.INVITATION)
+    return create_message(user, inviter, now, channel=USER_EMAIL_CHANNEL, kind=MessageKind.INVITATION)
 
 
 def create_test_message(
@@ -25,12 +25,12 @@ def create_test_message(
     """
     user = User.get_by_id(contact.user_id)
     channel = contact.contact_type
-    return _create_message(
+    return create_message(
         user, requested_by, now, channel=channel, contact=contact, claimed_until=claimed_until
     )
 
 
-def _create_message(user: User, requested_by: str, now: datetime, **columns: object) -> Message:
+def create_message(user: User, requested_by: str, now: datetime, **columns: object) -> Message:
     """Store a message of a random id, due now."""
     return Message.create(
         message_id=hash_message_id([new_uuid()]),
@@ -41,6 +41,15 @@ def _create_message(user: User, requested_by: str, now: datetime, **columns: obj
         next_attempt_at=now,
         **columns,
     )
+
+
+def find_last_code(contact: ContactMethod) -> datetime | None:
+    """Return when the last code for this contact was sent; None: there was none."""
+    query = Message.select(Message.created_at).where(
+        Message.contact == contact, Message.kind == MessageKind.CODE
+    )
+    at: datetime | None = query.order_by(Message.id.desc()).scalar()
+    return at
 
 
 def find_last_invitation(user: User) -> datetime | None:

@@ -47,6 +47,8 @@ def create_user(
 ) -> User:
     """Create a user with the contact "Primary Email" and a notification rule for each urgency.
 
+    `is_verified`: the person has joined, and the address is verified.
+
     Source: contract section 3.2.
     """
     user = User.create(
@@ -56,11 +58,12 @@ def create_user(
         first_name=first_name,
         last_name=last_name,
         email=email,
+        verified_email=email if is_verified else None,
         role=role,
         is_verified=is_verified,
         joining_date=now,
     )
-    create_contact(user, "Primary Email", USER_EMAIL_CHANNEL, email, now)
+    create_contact(user, "Primary Email", USER_EMAIL_CHANNEL, email, now, is_verified=is_verified)
     bump_version(account.id)
     return user
 
@@ -80,7 +83,9 @@ def _fold(address: str) -> str:
     return unicodedata.normalize("NFC", address).casefold()
 
 
-def create_contact(user: User, name: str, contact_type: int, value: str, now: datetime) -> ContactMethod:
+def create_contact(
+    user: User, name: str, contact_type: int, value: str, now: datetime, *, is_verified: bool = False
+) -> ContactMethod:
     """Create a contact. The user's first e-mail contact gets a rule without delay for each urgency."""
     first = (
         not ContactMethod.select()
@@ -88,7 +93,13 @@ def create_contact(user: User, name: str, contact_type: int, value: str, now: da
         .exists()
     )
     contact = ContactMethod.create(
-        unique_id=new_uuid(), user=user, name=name, contact_type=contact_type, value=value, creation_date=now
+        unique_id=new_uuid(),
+        user=user,
+        name=name,
+        contact_type=contact_type,
+        value=value,
+        verified_value=value if is_verified else None,
+        creation_date=now,
     )
     if first and contact_type == USER_EMAIL_CHANNEL:
         for urgency in (Urgency.HIGH, Urgency.LOW):

@@ -57,6 +57,8 @@ class User(Table):
     first_name = peewee.CharField(max_length=255, default="")
     last_name = peewee.CharField(max_length=255, default="")
     email = peewee.CharField(max_length=254)
+    # The address that was verified last; another `email` is not verified.
+    verified_email = peewee.CharField(max_length=254, null=True)
     time_zone = peewee.CharField(max_length=64, default="UTC")
     role = peewee.SmallIntegerField()
     # Used only while `role` is AccountRole.USER (contract 4.9).

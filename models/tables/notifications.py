@@ -16,7 +16,7 @@ class Message(Table):
     - `contact`: None for the user's own e-mail address.
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
       some seconds only. A message that is held is claimed too, see `held_until`.
-    - `kind`: set for a message without notifications, for example an invitation; None for a test message.
+    - `kind`: a MessageKind; None for a test message, and for notifications without a special kind.
     - `pieces_of`: the work whose pieces may share the message: a receipt in a service; else None.
     - `group_key`: the hash of what all notifications of a shared message have in common.
     - `held_until`: until then the message waits for more pieces, as long as `claimed_until` is the same. A

@@ -2,15 +2,28 @@
 
 import peewee
 
-from models.store.base import ObjectTable, UtcField
+from models.store.base import ObjectTable, Table, UtcField
 from models.tables.accounts import User
 
 
 class ContactMethod(ObjectTable):
+    """A contact. `verified_value`: the value that was verified last; another `value` is not verified."""
+
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     contact_type = peewee.SmallIntegerField()
     value = peewee.CharField(max_length=320)
+    verified_value = peewee.CharField(max_length=320, null=True)
+
+
+class ContactCode(Table):
+    """The code that was sent to `value` and verifies the contact. `attempts`: how many codes were entered."""
+
+    contact = peewee.ForeignKeyField(ContactMethod, unique=True, on_delete="CASCADE")
+    value = peewee.CharField(max_length=320)
+    code = peewee.CharField(max_length=6)
+    expires_at = UtcField()
+    attempts = peewee.IntegerField(default=0)
 
 
 class NotificationRule(ObjectTable):

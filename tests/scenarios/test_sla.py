@@ -564,6 +564,7 @@ def test_an_sla_escalation_uses_every_rule_without_delay_at_low_urgency(timeline
     """Rules of both urgencies count, each contact gets one message, and delayed rules do not count."""
     other = ContactMethod.create(
         unique_id=new_uuid(), user=world.bob, name="Second", contact_type=1, value="bobby@example.org",
+        verified_value="bobby@example.org",
         creation_date=timeline.now,
     )  # fmt: skip
     for urgency, delay in ((1, 0), (0, 0), (1, 5)):

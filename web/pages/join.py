@@ -9,6 +9,7 @@ from datetime import timedelta
 from flask import Response
 
 from models.lifecycle import provisioning, signed_links
+from models.lifecycle.contact_codes import verify_contacts
 from models.store.base import store
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
@@ -35,11 +36,12 @@ def join(token: str) -> Response:
     if isinstance(found, Response):
         return found
     with store().write_transaction():
-        joined = User.update(is_verified=True).where(
+        joined = User.update(is_verified=True, verified_email=found.email).where(
             User.id == found.id, ~User.is_verified, User.email == found.email, User.removed_at.is_null()
         )
         if not joined.execute():
             return _render_error("used")
+        verify_contacts(found.id, found.email)
         expires_at = now() + TOKEN_LIFETIME
         new_token = provisioning.issue_token(found, "joined", now(), expires_at)
     addresses = {

@@ -21,11 +21,11 @@ from models.tables.notifications import Message
 from runtime import metrics
 from runtime.settings import Settings
 from workers.broker import broker
+from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.outbox import (
     RECORDED_OUTCOMES,
     Claimed,
     DeliveryAttempt,
-    DeliveryOutcome,
     NotificationCounts,
     claim,
     is_due,
@@ -188,7 +188,8 @@ def _deliver(
     rendered = RenderedMessage(None)
     try:
         rendered = render_message(claimed.row, runtime.public_url, at)
-        if rendered.message is not None and not runtime.channel.find_missing_setting() and conn.open():
+        can_be_sent = rendered.message is not None and rendered.obstacle is None
+        if can_be_sent and not runtime.channel.find_missing_setting() and conn.open():
             # Connecting can take seconds, and the incident may have changed meanwhile.
             rendered = render_message(claimed.row, runtime.public_url, at)
         outcome, detail = _send(runtime, conn, rendered)
@@ -215,6 +216,8 @@ def _send(
         return DeliveryOutcome.CANCELLED, make_reason("nothing_to_send")
     if missing_setting := runtime.channel.find_missing_setting():
         return DeliveryOutcome.NOT_CONFIGURED, make_reason("not_configured", problem=missing_setting)
+    if rendered.obstacle is not None:
+        return rendered.obstacle
     if not rendered.message.to:
         return DeliveryOutcome.UNUSABLE, make_reason("contact_deleted")
     detail = conn.send(rendered.message)

@@ -6,6 +6,7 @@ retried. Then the two are tried in turn: only one of them is due, so that only o
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import NamedTuple
 
 import peewee
@@ -13,7 +14,7 @@ import peewee
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageStatus, NotificationStatus
 from models.domain.identity import hash_message_id
-from models.domain.reasons import Reason, make_reason
+from models.domain.reasons import Parameter, Reason, make_reason
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
@@ -21,6 +22,23 @@ from models.tables.users import ContactMethod
 
 # The end of the key of a notification to this address (schedules/escalation/notifications.py).
 USER_EMAIL_SUFFIX = ":account:-"
+
+
+class Cause(Enum):
+    """Why the user's own e-mail address is notified instead of a contact."""
+
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNVERIFIED = "unverified"
+
+
+def _explain(cause: Cause, contact: Parameter) -> Reason:
+    match cause:
+        case Cause.REFUSED:
+            return make_reason("refused_elsewhere", contact=contact)
+        case Cause.UNVERIFIED:
+            return make_reason("unverified_elsewhere", contact=contact)
+    return make_reason("failed_elsewhere", contact=contact)
 
 
 class Alternate(NamedTuple):
@@ -63,12 +81,11 @@ def take_turns(alternate: Alternate, at: datetime, delay: timedelta) -> datetime
 
 
 def notify_user_email(
-    message_row: int, now: datetime, *, refused: bool, relay_set: bool = True
+    message_row: int, now: datetime, cause: Cause, *, relay_set: bool = True
 ) -> Alternate | None:
     """Create the pending notifications of a message for the user's own e-mail address, due now.
 
-    Return their message; None if none was created. `refused`: the relay refuses the contact. `relay_set`:
-    the relay of the channel is set.
+    Return their message; None if none was created. `relay_set`: the relay of the channel is set.
 
     Create none for a test message or an invitation, or if the message was for that address. Create none if
     no mail relay is set, or if that address has the same notification already.
@@ -82,10 +99,6 @@ def notify_user_email(
     ):
         return None
     name = contact.name if contact is not None else make_reason("deleted_contact")
-    if refused:
-        cause = make_reason("refused_elsewhere", contact=name)
-    else:
-        cause = make_reason("failed_elsewhere", contact=name)
     pending = list(
         Notification.select().where(
             Notification.message == message.id, Notification.state == NotificationStatus.PENDING
@@ -93,7 +106,7 @@ def notify_user_email(
     )
     known = _find_notified(user, [notification.incident_id for notification in pending], now)
     missing = {_get_base_key(n.key): n for n in pending if _get_base_key(n.key) not in known}
-    return _create_notifications(message, missing, cause, now) if missing else None
+    return _create_notifications(message, missing, _explain(cause, name), now) if missing else None
 
 
 def _load_message(row: int) -> Message:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum
 
 import peewee
 
@@ -22,9 +21,12 @@ from schedules.timers.retries import (
     is_permanent,
     needs_other_address,
 )
+from workers.delivery.attempts import DeliveryOutcome
+from workers.delivery.daily import move_to_daily
 from workers.delivery.failures import load_failed_attempt
 from workers.delivery.fallback import (
     Alternate,
+    Cause,
     lock_alternate,
     lock_notifications,
     notify_user_email,
@@ -36,18 +38,8 @@ from workers.delivery.fallback import (
 CLAIM = timedelta(seconds=20)
 # The delay of a message that no longer takes turns with another one.
 RELEASE = timedelta(seconds=5)
-
-
-class DeliveryOutcome(Enum):
-    """The outcome of an attempt to deliver a claimed message."""
-
-    SENT = "sent"
-    REFUSED = "refused"  # the relay does not accept this address
-    UNUSABLE = "unusable"  # no relay can take this address, or the contact was deleted
-    TEMPORARY = "temporary failure"  # the relay answers and may accept the message later
-    RELAY_DOWN = "relay down"  # the relay accepts no message at all
-    NOT_CONFIGURED = "not configured"  # a setting is missing or not valid
-    CANCELLED = "cancelled"  # no notification is left to send
+# When an invitation that is over the limit of its address is tried again.
+OVER_LIMIT_DELAY = timedelta(hours=1)
 
 
 # Outcomes that are recorded as attempts; with the others, no relay was used.
@@ -220,7 +212,8 @@ def _record_unsent(attempt: DeliveryAttempt, alternate: Alternate | None) -> Not
     if next_at is None:
         return _record_failed(attempt, alternate, _explain_end(attempt, failed))
     if alternate is None and claimed.instead_of is None and needs_other_address(failed):
-        alternate = notify_user_email(claimed.row, attempt.at, refused=is_refusal)
+        cause = Cause.REFUSED if is_refusal else Cause.FAILED
+        alternate = notify_user_email(claimed.row, attempt.at, cause)
     outcome = make_reason("not_sent_yet").add(attempt.detail)
     if is_refusal:
         outcome = outcome.add(make_reason("refusal_not_proven"))
@@ -245,9 +238,9 @@ def _record_failed(
     if alternate is not None:
         take_turns(alternate, attempt.at, RELEASE)
     elif attempt.message.instead_of is None:
-        refused = attempt.outcome in (DeliveryOutcome.REFUSED, DeliveryOutcome.UNUSABLE)
         relay_set = attempt.outcome is not DeliveryOutcome.NOT_CONFIGURED
-        alternate = notify_user_email(attempt.message.row, attempt.at, refused=refused, relay_set=relay_set)
+        cause = _CAUSES.get(attempt.outcome, Cause.FAILED)
+        alternate = notify_user_email(attempt.message.row, attempt.at, cause, relay_set=relay_set)
     if alternate is not None and attempt.message.instead_of is None:
         why = why.add(make_reason("user_email_instead"))
     _finish_message(attempt, MessageStatus.FAILED, why)
@@ -255,6 +248,26 @@ def _record_failed(
         Notification.message == attempt.message.row, NotificationStatus.FAILED, why, attempt.at
     )
     return {NotificationStatus.FAILED: count}
+
+
+# Why the user's own e-mail address is notified, by the outcome for the contact.
+_CAUSES = {
+    DeliveryOutcome.REFUSED: Cause.REFUSED,
+    DeliveryOutcome.UNUSABLE: Cause.REFUSED,
+    DeliveryOutcome.UNVERIFIED: Cause.UNVERIFIED,
+}
+
+
+def _record_over_limit(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
+    """Move the notifications into the message of the day. An invitation is tried again later."""
+    if attempt.included:
+        move_to_daily(attempt.message.row, attempt.included, attempt.at, attempt.detail)
+        why = attempt.detail.add(make_reason("moved_to_daily"))
+        _finish_message(attempt, MessageStatus.CANCELLED, why)
+    else:
+        why = make_reason("not_sent_yet").add(attempt.detail)
+        _update_message(attempt, next_attempt_at=attempt.at + OVER_LIMIT_DELAY, outcome=why)
+    return {}
 
 
 def _record_cancelled(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
@@ -271,6 +284,8 @@ _RECORDERS = {
     DeliveryOutcome.TEMPORARY: _record_unsent,
     DeliveryOutcome.RELAY_DOWN: _record_unsent,
     DeliveryOutcome.NOT_CONFIGURED: _record_failed,
+    DeliveryOutcome.UNVERIFIED: _record_failed,
+    DeliveryOutcome.OVER_LIMIT: _record_over_limit,
     DeliveryOutcome.CANCELLED: _record_cancelled,
 }
 

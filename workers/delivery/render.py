@@ -5,7 +5,7 @@ A notification is cancelled with a reason if its incident has changed, or if its
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -22,6 +22,7 @@ from models.domain.enums import (
 )
 from models.domain.reasons import Reason, make_reason
 from models.lifecycle import signed_links
+from models.lifecycle.contact_codes import find_valid_code
 from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import Account, User, get_display_name
@@ -36,11 +37,14 @@ from pipeline.messages import (
     InvitationDetails,
     MessageContent,
     Recipient,
+    build_code_content,
     build_incidents_content,
     build_invitation_content,
     build_test_content,
 )
 from schedules.escalation.notifications import get_cancel_reason
+from workers.delivery.attempts import DeliveryOutcome
+from workers.delivery.daily import DAILY_LIMIT, count_recent_messages
 from workers.delivery.transport.channel import OutgoingMessage
 
 
@@ -49,12 +53,13 @@ class RenderedMessage:
     """A message with its current text. `message` is None if no notification is left to send.
 
     `included` are the rows of the notifications in the message, `cancelled` the reasons why others are
-    cancelled.
+    cancelled. `obstacle`: why the message is not sent to its address, which is not verified.
     """
 
     message: OutgoingMessage | None
     included: tuple[int, ...] = ()
     cancelled: Mapping[int, Reason] = field(default_factory=dict)
+    obstacle: tuple[DeliveryOutcome, Reason] | None = None
 
 
 class _Recipient(NamedTuple):
@@ -75,7 +80,20 @@ class _Recipient(NamedTuple):
     email: str
     time_zone: str
     removed_at: datetime | None
+    verified_email: str | None
     contact: str | None
+    verified_value: str | None
+
+    @property
+    def is_own_address(self) -> bool:
+        """Whether the message goes to the user's own e-mail address."""
+        return self.channel == USER_EMAIL_CHANNEL and self.address.lower() == self.email.lower()
+
+    @property
+    def is_verified(self) -> bool:
+        if self.is_own_address:
+            return self.verified_email == self.email
+        return self.contact is None or self.verified_value == self.contact
 
     @property
     def address(self) -> str:
@@ -92,7 +110,8 @@ _RECIPIENT = Prepared(
     lambda: (
         Message.select(
             Message.message_id, Message.channel, Message.kind, Message.requested_by, Message.user,
-            User.first_name, User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.value,
+            User.first_name, User.last_name, User.email, User.time_zone, User.removed_at,
+            User.verified_email, ContactMethod.value, ContactMethod.verified_value,
         )
         .join(User)
         .switch(Message)
@@ -151,7 +170,8 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
         return RenderedMessage(None)
     recipient = _Recipient(*found)
     if recipient.requested_by is not None:
-        return _render_without_notifications(recipient, recipient.requested_by, public_url, now)
+        rendered = _render_without_notifications(message_row, recipient, public_url, now)
+        return replace(rendered, obstacle=_find_obstacle(recipient, message_row, now))
     pending = [_PendingNotification(*row) for row in _PENDING.rows(message=message_row)]
     cancelled = {
         notification.notification: reason
@@ -161,20 +181,47 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
     valid = [notification for notification in pending if notification.notification not in cancelled]
     if not valid:
         return RenderedMessage(None, cancelled=cancelled)
+    obstacle = _find_obstacle(recipient, message_row, now)
     incidents = _summarize_incidents(valid, message_row, public_url, now)
     content = build_incidents_content(incidents, recipient.reader)
     message = OutgoingMessage(recipient.message_id, recipient.address, content, now)
-    return RenderedMessage(message, tuple(notification.notification for notification in valid), cancelled)
+    included = tuple(notification.notification for notification in valid)
+    return RenderedMessage(message, included, cancelled, obstacle)
+
+
+def _find_obstacle(
+    recipient: _Recipient, message_row: int, now: datetime
+) -> tuple[DeliveryOutcome, Reason] | None:
+    """Return why a message is not sent to an address that is not verified.
+
+    The user's own address gets a limited number of messages. Another contact gets only its code, and test
+    messages that the administrator of the host sends.
+    """
+    if recipient.is_verified or recipient.kind in (MessageKind.CODE, MessageKind.DAILY):
+        return None
+    if not recipient.is_own_address:
+        if recipient.requested_by is not None:
+            return None
+        return DeliveryOutcome.UNVERIFIED, make_reason("contact_not_verified")
+    if count_recent_messages(recipient.user, message_row, now) < DAILY_LIMIT:
+        return None
+    return DeliveryOutcome.OVER_LIMIT, make_reason("daily_limit", limit=DAILY_LIMIT)
 
 
 def _render_without_notifications(
-    recipient: _Recipient, requested_by: str, public_url: str, now: datetime
+    message_row: int, recipient: _Recipient, public_url: str, now: datetime
 ) -> RenderedMessage:
-    """Render a message without notifications: an invitation or a test message."""
+    """Render a message without notifications: an invitation, a code or a test message."""
+    requested_by = recipient.requested_by or ""
     if recipient.removed_at is not None:
         return RenderedMessage(None)
     if recipient.kind == MessageKind.INVITATION:
         return _render_invitation(recipient, requested_by, public_url, now)
+    if recipient.kind == MessageKind.CODE:
+        code = find_valid_code(message_row, now)
+        if code is None:
+            return RenderedMessage(None)
+        return _render(recipient, build_code_content(code, requested_by, recipient.reader), now)
     return _render(recipient, build_test_content(requested_by, recipient.reader, now), now)
 
 

@@ -8,7 +8,9 @@ from playhouse.migrations import Runner
 
 from models.store import migrate
 from models.store.base import connection, db, store
-from tests.support.upgrades import check_upgrade, fill, list_tables
+from models.tables.accounts import User
+from models.tables.users import ContactMethod
+from tests.support.upgrades import ROWS, check_upgrade, fill, list_tables
 
 NAMES = sorted(path.stem for path in migrate.MIGRATIONS_DIR.glob("[0-9]*.py"))
 
@@ -49,6 +51,27 @@ def test_a_migration_under_which_the_previous_version_cannot_write_is_found(empt
 
     with pytest.raises((AssertionError, peewee.DatabaseError)):
         check_upgrade(folder, add_migration(folder, sql))
+
+
+def test_addresses_that_exist_at_the_upgrade_are_verified(empty_store, home):
+    home.mkdir(exist_ok=True)
+    with connection():
+        Runner(db.obj, str(migrate.MIGRATIONS_DIR)).up(target="0004_alternate_address")
+        with store().write_transaction():
+            fill(list_tables(), first=1)
+
+        migrate.migrate(home)
+
+        assert User.select().where(User.verified_email == User.email).count() == ROWS
+        contacts = ContactMethod.select().where(ContactMethod.verified_value == ContactMethod.value)
+        assert contacts.count() == ROWS
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_the_previous_version_can_write_after_each_migration(empty_store, home, folder, name):
+    home.mkdir(exist_ok=True)
+
+    check_upgrade(folder, name)
 
 
 def test_a_timer_that_had_fired_once_by_its_words_has_fired_by_its_column(empty_store, home):

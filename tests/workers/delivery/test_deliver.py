@@ -243,9 +243,8 @@ def test_a_message_of_an_acknowledged_incident_fails_with_a_reason_after_an_hour
 
 
 def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
-    ContactMethod.update(value="old@example.org", name="Work").where(
-        ContactMethod.user == world.alice
-    ).execute()
+    contacts = ContactMethod.update(value="old@example.org", verified_value="old@example.org", name="Work")
+    contacts.where(ContactMethod.user == world.alice).execute()
     alert(world, now)
     with relay({"RCPT old@example.org": "550 5.1.1 unknown"}) as box:
         deliver_to(box.port)
@@ -261,9 +260,11 @@ def test_the_users_own_address_is_notified_if_a_contact_refuses(world, now, deli
 
 
 def test_two_contacts_that_refuse_notify_the_users_own_address_once(world, now, deliver_to):
-    ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.alice).execute()
+    contacts = ContactMethod.update(value="old@example.org", verified_value="old@example.org")
+    contacts.where(ContactMethod.user == world.alice).execute()
     other = ContactMethod.create(
         unique_id="c2", user=world.alice, name="Other", contact_type=1, value="older@example.org",
+        verified_value="older@example.org",
         creation_date=now,
     )  # fmt: skip
     NotificationRule.create(unique_id="r2", user=world.alice, contact=other, urgency=1, creation_date=now)

@@ -12,7 +12,8 @@ from tests.support.alerts import accept
 from tests.support.polling import wait_until
 from tests.support.stores import get_url
 from workers.alerts import process_lane
-from workers.delivery.outbox import Claimed, DeliveryAttempt, DeliveryOutcome, record_attempt
+from workers.delivery.attempts import DeliveryOutcome
+from workers.delivery.outbox import Claimed, DeliveryAttempt, record_attempt
 
 PENDING_LOCKS = """
 select count(*) from pg_stat_activity
