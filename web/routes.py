@@ -19,6 +19,7 @@ from datetime import timedelta
 from typing import Any
 
 from web.account import (
+    contact_codes,
     contact_test,
     custom_roles,
     invitations,
@@ -242,6 +243,9 @@ ROUTES: tuple[Route, ...] = (
     route("Tokens", "GET", "/api/tocsin/tokens/", tokens.index, permission=MEMBER, response=tokens.PAGE),
     route("Tokens", "POST", "/api/tocsin/tokens/", tokens.create, permission=MEMBER, status=201, body=tokens.NEW_TOKEN, response=tokens.NEW_TOKEN),
     *crud("Tokens", "/api/tocsin/users/<username>/tokens/", tokens.TOKENS, exclude=("create",)),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.send, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
+    route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.show, permission=OWN, response=contact_codes.VERIFICATION),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/verify/", contact_codes.verify, permission=OWN, body=contact_codes.CODE, response=contact_codes.VERIFICATION),
     route("Alert rules", "POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT, concurrency_limit=dry_run.CONCURRENCY),
     route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),

@@ -7,11 +7,13 @@ from marshmallow import fields
 
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
+from models.lifecycle.contact_codes import is_verified
 from models.lifecycle.messages import create_test_message
 from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.notifications import Attempt, Message
 from models.tables.users import ContactMethod
+from web.account.message_limits import count_message
 from web.account.notification_preferences import CONTACTS
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
@@ -57,12 +59,15 @@ TEST_MESSAGE = TestMessageSchema()
 
 def start(**ids: str) -> dict[str, str]:
     """Send a test message to a contact. A GET of the same path returns the outcome."""
-    contact = CONTACTS.find_row(**ids)[1]
+    user, contact = CONTACTS.find_row(**ids)
     if contact.contact_type not in CHANNELS:
         reject("contact", "Nothing can be sent to contacts of this type yet.")
+    if not is_verified(contact, user):
+        reject("contact", "This contact is not verified: it gets only its code.")
     with store().write_transaction():
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
+        count_message(viewer().user, contact.value)
         message = create_test_message(contact, get_display_name(viewer().user), now())
     queue.enqueue_delivery(message.channel)
     return {"message": "Tocsin is sending a test message.", "message_id": message.message_id}
@@ -79,7 +84,9 @@ def index(**ids: str) -> list[dict[str, object]]:
 
 
 def _select_messages(contact: ContactMethod) -> "peewee.ModelSelect[Message]":
-    return Message.select().where(Message.contact == contact, Message.requested_by.is_null(False))
+    return Message.select().where(
+        Message.contact == contact, Message.requested_by.is_null(False), Message.kind.is_null()
+    )
 
 
 def _show(message: Message, attempts: list[Attempt]) -> dict[str, object]:

@@ -13,6 +13,7 @@ from models.tables.accounts import Account, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.contact_test import MIN_INTERVAL, TooSoon
 from web.account.members import require_grantable, require_unused
+from web.account.message_limits import count_invitation
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
@@ -76,6 +77,7 @@ def resend(username: str) -> dict[str, str]:
         last = find_last_invitation(user)
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="An invitation was sent to this person a moment ago.")
+        count_invitation(viewer().user, user.email)
         message = create_invitation(user, get_display_name(viewer().user), now())
     queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     return {"message": "Tocsin is sending the invitation.", "message_id": message.message_id}
@@ -94,6 +96,7 @@ def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     require_grantable(role)
     email = person.pop("email")
     require_unused(account, email)
+    count_invitation(viewer().user, email)
     user = provisioning.create_user(account, email, role, now(), **person)
     create_invitation(user, get_display_name(viewer().user), now())
     return TeamMember.create(

@@ -3,6 +3,7 @@
 Members change their own contacts and rules. Owners and admins change those of all members.
 """
 
+import contextlib
 from typing import Any, TypedDict, cast
 
 import peewee
@@ -11,13 +12,14 @@ from marshmallow import fields, validate
 
 from models.domain.channels import CHANNELS, CONTACT_TYPES, AddressForm
 from models.domain.enums import Urgency
-from models.lifecycle import provisioning
-from models.tables.accounts import User
+from models.lifecycle import contact_codes, provisioning
+from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
+from web.account.message_limits import count_message
 from web.http import access
 from web.http.access import Row
 from web.http.auth import now, viewer
-from web.http.errors import reject
+from web.http.errors import Throttled, reject
 from web.http.fields import (
     MINUTES_LIMIT,
     Choice,
@@ -34,6 +36,8 @@ from web.http.fields import (
 from web.http.permissions import OWN, ReadWrite
 from web.http.resource import Resource
 from web.teams.teams import get_account_member
+
+MAX_CONTACTS = 20
 
 
 class ContactValues(TypedDict):
@@ -110,7 +114,27 @@ class Contacts(UserResource[ContactMethod]):
         return values
 
     def insert(self, parent: User, values: dict[str, object]) -> ContactMethod:
-        return provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
+        if ContactMethod.select().where(ContactMethod.user == parent).count() >= MAX_CONTACTS:
+            reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
+        contact = provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
+        _send_first_code(contact, parent)
+        return contact
+
+    def change(self, row: ContactMethod, values: dict[str, object]) -> None:
+        before = row.value
+        super().change(row, values)
+        if values.get("value", before) != before:
+            changed = ContactMethod.get_by_id(row.id)
+            _send_first_code(changed, User.get_by_id(row.user_id))
+
+
+def _send_first_code(contact: ContactMethod, user: User) -> None:
+    """Send a code to a contact that is not verified. Above the limits, the person asks for it later."""
+    if contact.contact_type not in CHANNELS or contact_codes.is_verified(contact, user):
+        return
+    with contextlib.suppress(Throttled):
+        count_message(viewer().user, contact.value)
+        contact_codes.send_code(contact, get_display_name(viewer().user), now())
 
 
 def _check_address(form: AddressForm, address: str) -> None:

@@ -1,0 +1,80 @@
+"""Verify a contact with a code that Tocsin sends to it (under /api/tocsin/)."""
+
+from marshmallow import fields
+
+from models.domain.channels import CHANNELS
+from models.lifecycle import contact_codes
+from models.lifecycle.contact_codes import MAX_ATTEMPTS
+from models.lifecycle.messages import find_last_code
+from models.store.base import store
+from models.tables.accounts import User, get_display_name
+from models.tables.users import ContactMethod
+from web.account.contact_test import MIN_INTERVAL, TooSoon
+from web.account.message_limits import count_message
+from web.account.notification_preferences import CONTACTS
+from web.http import serialization
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import Boolean, Moment, Schema, Text
+from workers import queue
+
+
+class CodeSchema(Schema):
+    code = Text(required=True, limit=20)
+
+
+class VerificationSchema(Schema):
+    """Whether a contact is verified, and its valid code, if there is one."""
+
+    is_verified = Boolean()
+    expires_at = Moment(allow_none=True)
+    attempts_left = fields.Integer()
+
+
+CODE = CodeSchema()
+VERIFICATION = VerificationSchema()
+
+
+def send(**ids: str) -> dict[str, str]:
+    """Send a new code to a contact. The code before it is no longer valid."""
+    user, contact = CONTACTS.find_row(**ids)
+    if contact.contact_type not in CHANNELS:
+        reject("contact", "Nothing can be sent to contacts of this type yet.")
+    with store().write_transaction():
+        if contact_codes.is_verified(contact, user):
+            reject("contact", "This contact is verified.")
+        last = find_last_code(contact)
+        if last is not None and last > now() - MIN_INTERVAL:
+            raise TooSoon(detail="A code was sent to this contact a moment ago.")
+        count_message(viewer().user, contact.value)
+        message = contact_codes.send_code(contact, get_display_name(viewer().user), now())
+    queue.enqueue_delivery(message.channel)
+    return {"message": "Tocsin is sending a code.", "message_id": message.message_id}
+
+
+def show(**ids: str) -> dict[str, object]:
+    """Show whether a contact is verified, and how many attempts its code has left."""
+    user, contact = CONTACTS.find_row(**ids)
+    return _show(contact, user)
+
+
+def verify(**ids: str) -> dict[str, object]:
+    """Verify a contact with its code."""
+    user, contact = CONTACTS.find_row(**ids)
+    code = serialization.read_body()["code"]
+    # The attempt is committed before the error is raised.
+    with store().write_transaction():
+        is_right = contact_codes.enter_code(contact, code.strip(), now())
+    if not is_right:
+        why = "Not the code of this contact, or no longer valid. It is valid for 10 minutes and 5 attempts."
+        reject("code", why)
+    return _show(ContactMethod.get_by_id(contact.id), User.get_by_id(user.id))
+
+
+def _show(contact: ContactMethod, user: User) -> dict[str, object]:
+    code = contact_codes.find_code(contact, now())
+    return {
+        "is_verified": contact_codes.is_verified(contact, user),
+        "expires_at": None if code is None else code.expires_at,
+        "attempts_left": 0 if code is None else MAX_ATTEMPTS - code.attempts,
+    }

@@ -1,0 +1,48 @@
+"""Limit the messages that people request: invitations, codes and test messages.
+
+Their addresses may belong to strangers. Deleting a contact or a member does not reset a limit.
+"""
+
+import hashlib
+
+from models.store.base import store
+from models.tables.accounts import User
+from web.http import rate_limit
+from web.http.auth import now
+from web.http.rate_limit import Limits
+
+HOUR_S, DAY_S = 3_600.0, 86_400.0
+
+# To one address, of all kinds together.
+ADDRESS: Limits = ((5, HOUR_S), (10, DAY_S))
+# Requested by one person, and in one account: codes and test messages.
+PERSON: Limits = ((20, HOUR_S), (50, DAY_S))
+ACCOUNT: Limits = ((100, HOUR_S), (300, DAY_S))
+# Whole departments are invited in one hour.
+PERSON_INVITATIONS: Limits = ((200, HOUR_S),)
+ACCOUNT_INVITATIONS: Limits = ((500, DAY_S),)
+
+
+def count_message(requester: User, address: str) -> None:
+    """Count a code or a test message to this address. Raise Throttled if there are too many."""
+    _count(requester, address, "messages", PERSON, ACCOUNT)
+
+
+def count_invitation(requester: User, address: str) -> None:
+    """Count an invitation to this address. Raise Throttled if there are too many."""
+    _count(requester, address, "invitations", PERSON_INVITATIONS, ACCOUNT_INVITATIONS)
+
+
+def _count(requester: User, address: str, kind: str, person: Limits, account: Limits) -> None:
+    # One transaction: a refused message counts nowhere.
+    with store().write_transaction():
+        for limits, operation in (
+            (ADDRESS, f"address {_hash(address)}"),
+            (person, f"{kind} by {requester.id}"),
+            (account, kind),
+        ):
+            rate_limit.enforce(limits, requester.account, operation, now())
+
+
+def _hash(address: str) -> str:
+    return hashlib.sha256(address.strip().lower().encode()).hexdigest()[:32]
