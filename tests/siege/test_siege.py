@@ -22,7 +22,7 @@ SIEGE = Siege(
 )
 # Before these inputs had limits, each cost 5 to 47 s. They take 15 to 90 ms (measured).
 MAX_REQUEST_MS = 500
-# Before the limits, eight large bodies took 2,300 MiB. The siege takes up to 380 and 140 MiB (measured).
+# Before the limits, eight large bodies took 2,300 MiB. A siege takes up to 460 and 140 MiB (measured).
 MAX_WEB_MIB = 700
 MAX_WORKER_MIB = 350
 
