@@ -132,7 +132,7 @@ class RunRows:
 
 
 def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | None) -> RunRows:
-    """Load the rows of a run with few statements. All its entities begin with its name."""
+    """Load the rows of a run with few statements. All its entities begin with its name; "" means all rows."""
     with connection():
         events, opened, opening_receipts = _load_events(since, run)
         receipts = Receipt.select(Receipt.trace_id, Receipt.id, Receipt.state).where(
@@ -166,7 +166,7 @@ def _load_events(
     opening_receipts: dict[int, int] = {}
     query = Event.select(
         Event.receipt, Event.entity_id, Event.state, Event.incident, Event.incident_created
-    ).where(Event.receipt > since.receipt, Event.entity_id.startswith(f"{run}-"))
+    ).where(Event.receipt > since.receipt, Event.entity_id.startswith(f"{run}-" if run else ""))
     for receipt, entity, state, incident, created in query.tuples().iterator():
         events[receipt].append((entity, state))
         if created:
