@@ -22,3 +22,6 @@ def length(short: T, full: T) -> T:
 FOR_THE_HOSTS_CLOCK = pytest.mark.skipif(
     bool(stores.SERVER) and not FULL, reason="the host's clock is SQLite's; make faults-full has it"
 )
+
+# The table of faults (test_fault_table.py) has a shorter form of these.
+IN_FULL = pytest.mark.skipif(not FULL, reason="make faults-full has it")

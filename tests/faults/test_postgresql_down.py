@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from bench.servers.sink import Sink
+from tests.faults.lengths import IN_FULL
 from tests.support import stores
 from tests.support.faults.installation import Installation
 from tests.support.faults.traffic import Traffic, get_json, seconds_until_refused
@@ -19,6 +20,7 @@ pytestmark = [
     pytest.mark.faults,
     pytest.mark.timeout(120),
     pytest.mark.skipif(not stores.SERVER, reason="belongs to the run on PostgreSQL"),
+    IN_FULL,
 ]
 
 LONGEST_REFUSAL_S = 3.0

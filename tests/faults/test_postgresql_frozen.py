@@ -12,6 +12,7 @@ import pytest
 
 from bench.servers.processes import list_tree
 from bench.servers.sink import Sink
+from tests.faults.lengths import IN_FULL
 from tests.support import stores
 from tests.support.faults.installation import Installation
 from tests.support.faults.traffic import Traffic, get_json, seconds_until_refused
@@ -22,6 +23,7 @@ pytestmark = [
     pytest.mark.faults,
     pytest.mark.timeout(180),
     pytest.mark.skipif(not stores.SERVER, reason="belongs to the run on PostgreSQL"),
+    IN_FULL,
 ]
 
 # The deadline of a group commit and the shortest one of the next, with some time for the machine.

@@ -6,11 +6,12 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from bench.servers.instance import find_free_port
+from bench.servers.processes import list_tree
 from tests.support.requirements import skip_or_fail
 
 
@@ -39,19 +40,20 @@ class Server:
     """A server on a loopback port; `url` names a database without tables."""
 
     def __init__(self, folder: Path, user: str, *, durable: bool = True) -> None:
-        self._folder, self._user, self._programs = folder, user, find_programs()
+        self.folder = folder
+        self._user, self._programs = user, find_programs()
         self._options = "" if durable else " -c fsync=off -c full_page_writes=off"
         self._port = find_free_port()
         self.url = f"postgresql://tocsin@127.0.0.1:{self._port}/postgres"
         self._run("initdb", "--username=tocsin", "--auth=trust", "--encoding=UTF8", "--no-sync")
 
     def _run(self, program: str, *words: str) -> None:
-        command = [str(self._programs / program), "-D", str(self._folder / "data"), *words]
+        command = [str(self._programs / program), "-D", str(self.folder / "data"), *words]
         user = self._user if os.getuid() == 0 else None
         subprocess.run(
             command,
             user=user,
-            cwd=self._folder,
+            cwd=self.folder,
             check=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -60,8 +62,8 @@ class Server:
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
-        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1{self._options}"
-        self._run("pg_ctl", "start", "-w", "-s", "-l", str(self._folder / "log"), "-o", options)
+        options = f"-p {self._port} -k {self.folder} -c listen_addresses=127.0.0.1{self._options}"
+        self._run("pg_ctl", "start", "-w", "-s", "-l", str(self.folder / "log"), "-o", options)
 
     @property
     def pid(self) -> int:
@@ -72,21 +74,33 @@ class Server:
         """Stop the server. Mode `fast` ends all connections first, `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-s", "-m", mode)
 
+    def list_pids(self) -> list[int]:
+        """Return the processes of the server, the first one first."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        return [one.pid for one in list_tree(first)]
+
 
 @contextmanager
-def running_server(*, durable: bool = True) -> Iterator[Server]:
+def running_server(
+    *, durable: bool = True, mount: Callable[[Path], AbstractContextManager[None]] = lambda _: nullcontext()
+) -> Iterator[Server]:
     """Run a server. Its folder is outside pytest's, which only their owner may enter. With `durable`, it
-    waits for the disk."""
+    waits for the disk. `mount` may mount a file system at the folder."""
     user = find_user()
     folder = Path(tempfile.mkdtemp(prefix="tocsin-postgresql-"))
     try:
-        shutil.chown(folder, user)
-        server = Server(folder, user, durable=durable)
-        server.start()
-        try:
-            yield server
-        finally:
-            if (folder / "data" / "postmaster.pid").exists():
-                server.stop("immediate")
+        with mount(folder):
+            yield from _run_server(folder, user, durable)
     finally:
         shutil.rmtree(folder)
+
+
+def _run_server(folder: Path, user: str, durable: bool) -> Iterator[Server]:
+    shutil.chown(folder, user)
+    server = Server(folder, user, durable=durable)
+    server.start()
+    try:
+        yield server
+    finally:
+        if (folder / "data" / "postmaster.pid").exists():
+            server.stop("immediate")

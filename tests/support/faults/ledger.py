@@ -94,14 +94,20 @@ class Ledger:
 
     def count_duplicates(self) -> int:
         """Return the number of repeated mails, and of mails with cancelled notifications."""
-        arrivals = self.run_rows.arrivals or {}
+        return self.count_repeated() + self.count_stale()
+
+    def count_repeated(self) -> int:
+        """Return how many mails arrived again."""
+        return sum(len(moments) - 1 for moments in (self.run_rows.arrivals or {}).values())
+
+    def count_stale(self) -> int:
+        """Return the number of mails in which all notifications were cancelled."""
         sent = {
             message
             for notification, message in self.notifications
             if notification.state == NotificationStatus.SENT
         }
-        again = sum(len(moments) - 1 for moments in arrivals.values())
-        return again + len(set(arrivals) - sent)
+        return len(set(self.run_rows.arrivals or {}) - sent)
 
     def summarize(self) -> str:
         """Summarize the run in a line."""
