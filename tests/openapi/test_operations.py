@@ -17,13 +17,13 @@ SEED = int(os.environ.get("SCHEMATHESIS_SEED", "1"))
 EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "3"))
 EVERY = ("examples", "coverage", "fuzzing")
 
-# The scheme words of contract 1.1, with phases and formats of bodies for each. Their case must not matter.
-WORDS = {
-    "Bearer": (EVERY, (JSON, XML)),
-    "Token": (EVERY, (JSON,)),
-    "bearer": (("examples",), (JSON,)),
-    "token": (("examples",), (JSON,)),
-}
+# The scheme words of contract 1.1. Each operation is driven in both profiles. The case of a word must not
+# matter, so the operations take turns.
+WORDS = (("Bearer", "Token"), ("bearer", "token"))
+PAIRS = [(route, word) for place, route in enumerate(DOCUMENTED) for word in WORDS[place % 2]]
+
+# The profiles read bodies in the same way, and XML takes as long as JSON.
+FORMATS = {"bearer": (JSON, XML), "token": (JSON,)}
 
 
 @pytest.fixture
@@ -33,14 +33,15 @@ def drive(app, ask, world, samples):
     def find(route, word):
         driver = Driver(app, document, samples.ids, f"{word} {world.tokens['alice']}")
         sample = samples.bodies.get(BODIES.get((route.method, route.path)) or "")
-        return driver.find(route, sample, Plan(*WORDS[word], EXAMPLES, SEED))
+        return driver.find(route, sample, Plan(EVERY, FORMATS[word.lower()], EXAMPLES, SEED))
 
     return find
 
 
-@pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("route", DOCUMENTED, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize(
+    ("route", "word"), PAIRS, ids=[f"{word} {route.method} {route.path}" for route, word in PAIRS]
+)
 def test_an_operation_keeps_its_description(drive, route, word):
     found = drive(route, word)
 
-    assert [str(finding) for finding in found] == []
+    assert not found, "\n".join(map(str, found))
