@@ -13,7 +13,7 @@ import peewee
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, WorkState
 from models.store.base import Table, store
 from models.store.prepared import in_list
-from models.tables.events import Entity, Event, Receipt
+from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import (
     Incident,
     IncidentAssignment,
@@ -194,7 +194,7 @@ ALERTS = Kind(
     Receipt,
     _can_delete_receipt,
     Receipt.received_at,
-    referring=(Event.receipt,),
+    referring=(Event.receipt, ReceiptProgress.receipt),
     size=peewee.fn.LENGTH(Receipt.body),
 )
 NOTIFICATIONS = Kind(

@@ -68,7 +68,7 @@ def mutate(body: bytes, chance: random.Random) -> bytes:
     return bytes(mutated)
 
 
-def insert_unreadable_receipt() -> None:
+def insert_broken_receipt() -> None:
     """Store a receipt whose body is no JSON, as after a fault of the disk."""
     with connection(), store().write_transaction():
         integration = (

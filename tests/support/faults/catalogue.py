@@ -138,7 +138,7 @@ def fail_relay(fault: str, site: Site) -> AbstractContextManager[None]:
 
 @contextmanager
 def poison(site: Site) -> Iterator[None]:
-    bodies.insert_unreadable_receipt()
+    bodies.insert_broken_receipt()
     yield
 
 

@@ -141,7 +141,7 @@ class RoundTraffic:
         for thread in (*self.senders, self.probes):
             thread.start()
 
-    def wait_for_alerts(self, more: int = 30) -> None:
+    def await_alerts(self, more: int = 30) -> None:
         """Wait until more alerts are accepted."""
         before = self._count()
         wait_until(lambda: self._count() >= before + more, seconds=60)
@@ -149,7 +149,7 @@ class RoundTraffic:
     def _count(self) -> int:
         return sum(len(sender.accepted) for sender in self.senders)
 
-    def wait_for_probe(self, since: float) -> None:
+    def await_probe(self, since: float) -> None:
         """Wait until an alert of the other service that was sent after this time is accepted."""
         wait_until(
             lambda: any(probe.accepted and probe.sent_at > since for probe in tuple(self.probes.sent)),
@@ -166,12 +166,12 @@ def run_round(site: Site, name: str, fault: AbstractContextManager[None], second
     """Send alerts before, during and after a fault that lasts `seconds`. Return the counts."""
     traffic = site.start_traffic()
     try:
-        traffic.wait_for_alerts()
+        traffic.await_alerts()
         with fault:
             threading.Event().wait(seconds)
         ended = time()
-        traffic.wait_for_probe(ended)
-        traffic.wait_for_alerts()
+        traffic.await_probe(ended)
+        traffic.await_alerts()
     finally:
         traffic.stop()
     wait_until(is_done, seconds=LONGEST_RECOVERY_S, every=0.2)

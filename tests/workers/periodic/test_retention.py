@@ -44,6 +44,8 @@ KEPT = {
         "people wrote these texts after an incident, and people delete them",
     ),
     **dict.fromkeys(("secret", "rate_limit"), "a fixed number of rows, which are overwritten"),
+    "failed_authentication": "a row for each client address; rows of earlier minutes are deleted",
+    "contact_code": "a row for each contact, which the next code replaces",
     "liveness": "a row for each process; the reports delete those of dead processes",
 }  # fmt: skip
 
