@@ -76,7 +76,6 @@ def test_a_simulation_uses_no_cpu_time_after_its_client_left(connect, world, mon
 
     complete, left = measure(leaves=False), measure(leaves=True)
 
-    assert complete > 1
     assert left < complete / 3
 
 
