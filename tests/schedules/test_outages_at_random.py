@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ BEAT_S, LATE_S, SKEW_S, LOOK_S = 15, 25, 15, 5
 LENGTH_S = 1200
 # Until a beat, the silence of another process and a look have shown what happened.
 LATENCY_S = 60
+# The same examples in each run.
+BOUNDED = settings(derandomize=True, database=None, deadline=None, max_examples=150)
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,7 @@ def count_losses(reality, since, until):
     return len(outages) + sum(since <= at <= until for at, _ in reality.clock_steps)
 
 
-@settings(max_examples=150, deadline=None)
+@BOUNDED
 @given(realities(silent=False))
 def test_a_source_that_pings_is_reported_only_if_two_outages_lost_its_pings(reality):
     reported, received = Tocsin(reality).run()
@@ -236,9 +239,6 @@ def get_latest_report(reality, received):
     within, before = reality.every + reality.grace, 20
     if any(step < 0 and span.has(at) for at, step in reality.clock_steps for span in reality.workers_down):
         return LENGTH_S  # A ping that is pending when the clock is set back counts from a time in the future.
-    moments = sorted(at for at, _ in reality.clock_steps)
-    if any(reality.get_next_look(first) > second for first, second in pairwise(moments)):
-        return LENGTH_S  # Two steps between two looks can cancel each other out. Then nobody notices them.
     # Nobody knows that a process lived after its last liveness.
     proven = tuple((Span(life.begins, life.ends - before), in_order) for life, in_order in reality.webs)
     outages = [
@@ -264,10 +264,24 @@ def get_latest_report(reality, received):
     return deadline + LATENCY_S
 
 
-@settings(max_examples=150, deadline=None)
+@BOUNDED
 @given(realities(silent=True))
 def test_a_silent_source_is_reported_in_time(reality):
     reported, received = Tocsin(reality).run()
     latest = get_latest_report(reality, received)
 
     assert latest >= LENGTH_S or (reported is not None and reported <= latest)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a ping by a clock that is ahead is expected by that clock until it is set back"
+)
+def test_a_source_that_pings_before_the_clock_is_set_back_is_reported_in_time():
+    """The clock is 600 s ahead for 30 s, and nobody looks while it is set back."""
+    reality = Reality(
+        60, 30, ((Span(0, 10_000), False),), (), (Span(97, 121),), (), ((91, 600), (121, -600)), (0, 60, 120)
+    )
+    reported, received = Tocsin(reality).run()
+
+    assert reported is not None
+    assert reported <= get_latest_report(reality, received)
