@@ -137,9 +137,10 @@ def run() -> dict[str, object]:
     condition = alert_rules.compile_conditions(rule.rule_json, rule.rule_type, rule.conditions)
     facts = load_lane(integration.service, draft.get("at"), rule) if integration else NO_INTEGRATION
     at, since = draft.get("at") or now(), draft.get("seconds_since_last")
-    alert = _build_alert(draft, event, integration, at)
-    alert, _ = requested_options.apply_requested(alert, facts.references)
     with CONCURRENCY.acquire(viewer().account):
+        # Large alerts cost the most here, so a refused request must not read its alert.
+        alert = _build_alert(draft, event, integration, at)
+        alert, _ = requested_options.apply_requested(alert, facts.references)
         subject = build_subject(alert, get_urgency(alert, facts), at, since)
         is_gone = start_client_check()
         steps, is_truncated = _trace_condition(condition, subject, is_gone)

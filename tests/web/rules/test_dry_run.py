@@ -393,6 +393,14 @@ def test_an_account_tries_one_rule_at_a_time(ask, dry_run, world):
     assert dry_run("", payload=DISK)["matches"]
 
 
+def test_a_refused_try_does_not_read_its_alert(ask, world):
+    unreadable = {"rule_json": "", "payload": {"alerts": "none"}, "source": "prometheus"}
+    assert ask("POST", DRY_RUN_URL, unreadable).status_code == 400
+
+    with CONCURRENCY.acquire(world.account):
+        assert ask("POST", DRY_RUN_URL, unreadable).status_code == 429
+
+
 @settings(
     max_examples=60,
     deadline=None,
