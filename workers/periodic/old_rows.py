@@ -103,8 +103,12 @@ def delete(kind: Kind, rows: Collection[int], before: datetime) -> tuple[int, bo
         # A row that somebody changes now is not old.
         locked = [row for (row,) in store().for_update(query, skip_locked=True).tuples()]
         left = MAX_ROWS
-        for column in (*kind.referring, *kind.released):
-            left -= _detach(column, locked, left, is_deleted=column in kind.referring)
+        columns = [
+            *((column, True) for column in kind.referring),
+            *((column, False) for column in kind.released),
+        ]
+        for column, is_deleted in columns:
+            left -= _detach(column, locked, left, is_deleted=is_deleted)
             if left <= 0:
                 return 0, True
         deleted = kind.table.delete().where(in_list(kind.table.id, locked[:left])).execute()

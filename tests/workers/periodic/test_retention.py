@@ -79,6 +79,17 @@ def count_rows():
     return {table.__name__: table.select().count() for table in tables}
 
 
+def test_an_entity_with_a_deferred_alert_outlives_its_last_incident(resolved, now):
+    """Without the entity, maintenance would not release the deferred alert."""
+    Entity.update(deferred_alert="deferred", last_incident=resolved).execute()
+
+    clean_up(now + 91 * DAY)
+
+    assert Incident.select().count() == 0
+    assert Entity.get().deferred_alert == "deferred"
+    assert Entity.get().last_incident is None
+
+
 def test_each_kind_is_deleted_at_its_age(resolved, now):
     full = count_rows()
     assert min(full.values()) > 0
