@@ -25,7 +25,9 @@ DAY = timedelta(days=1)
 def count_recent_messages(user: int, message: int, now: datetime) -> int:
     """Count the other messages to the user's own address that were sent within a day or are in flight."""
     recent = (Message.state == MessageStatus.SENT) & (Message.done_at > now - DAY)
-    in_flight = (Message.state == MessageStatus.PENDING) & (Message.claimed_until > now)
+    # A message that waits for more pieces of a large body is claimed too, but nobody sends it yet.
+    is_held = Message.held_until.is_null(False) & (Message.claimed_until == Message.held_until)
+    in_flight = (Message.state == MessageStatus.PENDING) & (Message.claimed_until > now) & ~is_held
     count: int = _select_to_own_address(user).where(Message.id != message, recent | in_flight).count()
     return count
 
@@ -44,7 +46,9 @@ def move_to_daily(message_row: int, notifications: Collection[int], now: datetim
     is_daily = (Message.user == message.user_id) & (Message.kind == MessageKind.DAILY)
     # A daily message in flight was rendered already.
     is_open = (Message.state == MessageStatus.PENDING) & Message.claimed_until.is_null()
-    daily = Message.select().where(is_daily, is_open).first() or Message.create(
+    # The lock keeps it from being claimed and rendered before the notifications are in it.
+    found = store().for_update(Message.select().where(is_daily, is_open)).first()
+    daily = found or Message.create(
         message_id=hash_message_id([new_uuid()]),
         account=message.account_id,
         user=message.user_id,

@@ -263,6 +263,8 @@ def _record_over_limit(attempt: DeliveryAttempt, alternate: Alternate | None) ->
     if attempt.included:
         move_to_daily(attempt.message.row, attempt.included, attempt.at, attempt.detail)
         why = attempt.detail.add(make_reason("moved_to_daily"))
+        if alternate is not None:
+            take_turns(alternate, attempt.at, RELEASE)
         _finish_message(attempt, MessageStatus.CANCELLED, why)
     else:
         why = make_reason("not_sent_yet").add(attempt.detail)
