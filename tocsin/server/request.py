@@ -326,6 +326,9 @@ class Request:
             "wsgi.input": io.BytesIO(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)),
         }
         for name, value in self._headers:
+            # X_Forwarded_For would count as X-Forwarded-For, which proxies replace and clients cannot forge.
+            if "_" in name:
+                continue
             key = _name_key(name)
             if key in environ:
                 value = f"{environ[key]}{';' if key == 'HTTP_COOKIE' else ','}{value}"
