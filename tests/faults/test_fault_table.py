@@ -61,16 +61,14 @@ def try_all(report: Callable[[str], None], seed: int) -> Callable[..., None]:
 def list_problems(row: Row, unanswered: int) -> Iterator[str]:
     """Yield what must not be in a line of the table.
 
-    `unanswered` mails arrived without an answer for Tocsin: each may come again, or its notifications may be
-    cancelled before it does.
+    `unanswered` mails arrived without an answer for Tocsin. Each of them, and each mail in flight, may come
+    again, or its notifications may be cancelled before that.
     """
     for name in ("lost", "duplicate_incidents", "unnotified"):
         if getattr(row, name):
             yield f"{row.fault}: {name} {getattr(row, name)} {', '.join(row.examples)}"
-    if row.stale > unanswered:
-        yield f"{row.fault}: {row.stale} stale mails"
-    if row.repeated > MAILS_IN_FLIGHT + unanswered:
-        yield f"{row.fault}: {row.repeated} mails repeated"
+    if row.stale + row.repeated > MAILS_IN_FLIGHT + unanswered:
+        yield f"{row.fault}: {row.repeated} mails repeated, {row.stale} stale"
     if row.recovery_s > RECOVERY_S:
         yield f"{row.fault}: recovery {row.recovery_s:.1f} s"
 
