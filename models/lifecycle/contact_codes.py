@@ -22,14 +22,19 @@ DIGITS = 6
 
 def is_verified(contact: ContactMethod, user: User) -> bool:
     """Return whether messages are sent to this contact without a limit."""
-    if is_own_address(contact, user):
-        return user.verified_email == user.email
-    return contact.verified_value == contact.value
+    if contact.verified_value == contact.value:
+        return True
+    return is_own_address(contact, user) and is_same_address(user.verified_email, user.email)
+
+
+def is_same_address(verified: str | None, address: str) -> bool:
+    """Return whether this address was verified. Case does not count."""
+    return verified is not None and verified.lower() == address.lower()
 
 
 def is_own_address(contact: ContactMethod, user: User) -> bool:
     """Return whether the contact has the user's own e-mail address."""
-    return contact.contact_type == USER_EMAIL_CHANNEL and contact.value.lower() == user.email.lower()
+    return contact.contact_type == USER_EMAIL_CHANNEL and is_same_address(contact.value, user.email)
 
 
 def send_code(contact: ContactMethod, requested_by: str, now: datetime) -> Message:

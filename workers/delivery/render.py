@@ -22,7 +22,7 @@ from models.domain.enums import (
 )
 from models.domain.reasons import Reason, make_reason
 from models.lifecycle import signed_links
-from models.lifecycle.contact_codes import find_valid_code
+from models.lifecycle.contact_codes import find_valid_code, is_same_address
 from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import Account, User, get_display_name
@@ -91,9 +91,11 @@ class _Recipient(NamedTuple):
 
     @property
     def is_verified(self) -> bool:
+        if self.contact is not None and self.verified_value == self.contact:
+            return True
         if self.is_own_address:
-            return self.verified_email == self.email
-        return self.contact is None or self.verified_value == self.contact
+            return is_same_address(self.verified_email, self.email)
+        return self.contact is None
 
     @property
     def address(self) -> str:

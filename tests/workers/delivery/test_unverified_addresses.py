@@ -45,8 +45,9 @@ def page(world, now):
 
 @pytest.fixture
 def unverified(world):
-    """Alice's own address is not verified."""
+    """Alice's own address is not verified, neither as such nor as a contact."""
     User.update(verified_email=None).where(User.id == world.alice.id).execute()
+    ContactMethod.update(verified_value=None).where(ContactMethod.user == world.alice).execute()
 
 
 def add_contact(world, now, value="stranger@example.net"):
@@ -114,6 +115,23 @@ def test_a_code_that_is_no_longer_valid_is_not_sent(world, now, box):
 
 
 def test_a_verified_address_has_no_limit(page, now, box):
+    page(DAILY_LIMIT + 5, now)
+
+    assert len(box.mails) == DAILY_LIMIT + 5
+
+
+def test_the_case_of_a_verified_address_does_not_count(page, now, box, world):
+    User.update(verified_email=world.alice.email.upper()).where(User.id == world.alice.id).execute()
+
+    page(DAILY_LIMIT + 5, now)
+
+    assert len(box.mails) == DAILY_LIMIT + 5
+
+
+def test_a_verified_contact_stays_verified_as_the_own_address(page, now, box, world, unverified):
+    query = ContactMethod.update(value=world.alice.email, verified_value=world.alice.email)
+    query.where(ContactMethod.user == world.alice).execute()
+
     page(DAILY_LIMIT + 5, now)
 
     assert len(box.mails) == DAILY_LIMIT + 5
