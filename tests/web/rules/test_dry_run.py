@@ -394,11 +394,11 @@ def test_an_account_tries_one_rule_at_a_time(ask, dry_run, world):
 
 
 def test_a_refused_try_does_not_read_its_alert(ask, world):
-    unreadable = {"rule_json": "", "payload": {"alerts": "none"}, "source": "prometheus"}
-    assert ask("POST", DRY_RUN_URL, unreadable).status_code == 400
+    broken = {"rule_json": "", "payload": {"alerts": "none"}, "source": "prometheus"}
+    assert ask("POST", DRY_RUN_URL, broken).status_code == 400
 
     with CONCURRENCY.acquire(world.account):
-        assert ask("POST", DRY_RUN_URL, unreadable).status_code == 429
+        assert ask("POST", DRY_RUN_URL, broken).status_code == 429
 
 
 @settings(
