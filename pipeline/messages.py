@@ -43,7 +43,7 @@ class IncidentSummary:
     """One incident in a message.
 
     `reason` is why this person is notified. `link` leads to the incident's page, `token` is the signed part
-    of it.
+    of it. The three may be empty for incidents after the first MAX_LISTED, which are only counted.
     """
 
     number: int
@@ -217,18 +217,19 @@ def _get_title(incident: IncidentSummary, limit: int = 1_000) -> str:
     return _shorten(incident.title, limit) or "(no title)"
 
 
-def _get_service_name(incident: IncidentSummary) -> str:
-    return _shorten(incident.service or "", 200) or "(service deleted)"
+def _get_service_name(service: str | None) -> str:
+    return _shorten(service or "", 200) or "(service deleted)"
 
 
 def _build_single_subject(incident: IncidentSummary) -> str:
     level = f" ({incident.level.name.lower()})" if incident.level is not None else ""
-    service, title = _shorten(_get_service_name(incident), MAX_NAME), _get_title(incident, MAX_TITLE)
+    service, title = _shorten(_get_service_name(incident.service), MAX_NAME), _get_title(incident, MAX_TITLE)
     return f"[{service}] #{incident.number} {title}{level}"
 
 
 def _build_group_subject(incidents: Sequence[IncidentSummary]) -> str:
-    services = list(dict.fromkeys(_shorten(_get_service_name(incident), MAX_NAME) for incident in incidents))
+    names = dict.fromkeys(incident.service for incident in incidents)
+    services = list(dict.fromkeys(_shorten(_get_service_name(name), MAX_NAME) for name in names))
     where = services[0] if len(services) == 1 else f"{services[0]} and {len(services) - 1} more"
     titles = ", ".join(dict.fromkeys(_get_title(incident, MAX_TITLE) for incident in incidents[:3]))
     return _shorten(f"[{where}] {len(incidents)} incidents: {titles}", MAX_TITLE + 2 * MAX_NAME)
@@ -242,7 +243,7 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
         _build_single_subject(incident),
         (_get_title(incident),),
         (
-            LabelledText("Where", _get_service_name(incident)),
+            LabelledText("Where", _get_service_name(incident.service)),
             LabelledText("How bad", describe_severity(incident.level, incident.urgency)),
             LabelledText("Since", format_time(incident.since, recipient.zone)),
             LabelledText("Incident", f"#{incident.number}"),
@@ -260,8 +261,8 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
 
 
 def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageContent:
-    reasons = list(dict.fromkeys(_shorten(incident.reason) for incident in incidents))
-    rest = incidents[MAX_LISTED:]
+    listed, rest = incidents[:MAX_LISTED], incidents[MAX_LISTED:]
+    reasons = list(dict.fromkeys(_shorten(incident.reason) for incident in listed))
     numbers = ", ".join(f"#{incident.number}" for incident in rest)
     return MessageContent(
         _build_group_subject(incidents),
@@ -274,11 +275,11 @@ def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> 
             LabelledLink(
                 f"#{incident.number} {_get_title(incident)}",
                 incident.link,
-                f"{_get_service_name(incident)}; {describe_severity(incident.level, incident.urgency)};"
+                f"{_get_service_name(incident.service)}; {describe_severity(incident.level, incident.urgency)};"
                 f" since {format_time(incident.since, recipient.zone)}",
                 _list_actions(incident),
             )
-            for incident in incidents[:MAX_LISTED]
+            for incident in listed
         ),
         f"and {len(rest)} more: {numbers}" if rest else "",
     )

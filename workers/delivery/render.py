@@ -33,6 +33,7 @@ from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
 from pipeline.messages import (
+    MAX_LISTED,
     IncidentSummary,
     InvitationDetails,
     MessageContent,
@@ -257,9 +258,9 @@ def _summarize_incidents(
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
     levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
 
-    def summarize(notification: _PendingNotification) -> IncidentSummary:
+    def summarize(notification: _PendingNotification, *, is_listed: bool) -> IncidentSummary:
         link = IncidentLink(notification.incident, notification.user, notification.notification)
-        token = signer.sign(link, now)
+        token = signer.sign(link, now) if is_listed else ""
         level = levels.get(notification.incident)
         return IncidentSummary(
             number=notification.number,
@@ -268,14 +269,15 @@ def _summarize_incidents(
             urgency=Urgency(notification.urgency),
             level=AlertType(level) if level is not None else None,
             since=notification.since,
-            reason=str(notification.reason),
-            link=f"{public_url}/i/{token}",
+            reason=str(notification.reason) if is_listed else "",
+            link=f"{public_url}/i/{token}" if is_listed else "",
             summary=notification.summary,
             status=IncidentStatus(notification.status),
             token=token,
         )
 
+    ordered = sorted(first_by_incident.values(), key=lambda notification: notification.number)
+    # To sign a link and to write a reason cost the most. The incidents that are only counted have neither.
     return [
-        summarize(notification)
-        for notification in sorted(first_by_incident.values(), key=lambda notification: notification.number)
+        summarize(notification, is_listed=index < MAX_LISTED) for index, notification in enumerate(ordered)
     ]
