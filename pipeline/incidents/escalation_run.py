@@ -56,9 +56,7 @@ def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> 
     if person is None:
         return effects
     later = replace(context, now=max(context.now, context.incident.run_started_at))
-    # A run that starts later notifies the people who are on call then. They are not known now.
-    config = context.config if later.now == context.now else replace(context.config, schedules={})
-    _, first = escalation.advance(replace(later, config=config))
+    first = effects if later.now == context.now else _get_first_effects(later)
     receiver = get_recipient(person, get_routing_time(context.config, later.now))
     if any(
         effect.notification.user == receiver.row for effect in first if isinstance(effect, CreateNotification)
@@ -66,6 +64,15 @@ def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> 
         return effects
     why = make_reason("assigned_you", by=context.author.name)
     return (*effects, *build_notifications(later, person, NotificationKind.ASSIGNMENT, "0", why))
+
+
+def _get_first_effects(later: IncidentContext) -> tuple[Effect, ...]:
+    """Return the effects of a run that starts later, as far as they are known now.
+
+    It will notify the people who are on call then. Only the people whom a step names directly are known now.
+    """
+    _, effects = escalation.advance(replace(later, config=replace(later.config, schedules={})))
+    return effects
 
 
 def get_saved(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:

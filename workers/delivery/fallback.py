@@ -16,6 +16,7 @@ from models.domain.enums import MessageStatus, NotificationStatus
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Parameter, Reason, make_reason
 from models.store.base import store
+from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
@@ -68,8 +69,16 @@ def _is_in_pair_of(message: int) -> peewee.Expression:
 
 def lock_notifications(messages: Iterable[int]) -> None:
     """Lock in the same order as models/write/notifications.py; otherwise the two can deadlock."""
-    rows = Notification.select(Notification.id).where(Notification.message.in_(list(messages)))
-    list(store().for_update(rows.order_by(Notification.id)))
+    _NOTIFICATION_LOCKS.rows(messages=list(messages))
+
+
+_NOTIFICATION_LOCKS = Prepared(
+    lambda: store().for_update(
+        Notification.select(Notification.id)
+        .where(in_bound(Notification.message, "messages"))
+        .order_by(Notification.id)
+    )
+)
 
 
 def take_turns(alternate: Alternate, at: datetime, delay: timedelta) -> datetime:
