@@ -275,14 +275,18 @@ def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> 
             LabelledLink(
                 f"#{incident.number} {_get_title(incident)}",
                 incident.link,
-                f"{_get_service_name(incident.service)}; {describe_severity(incident.level, incident.urgency)};"
-                f" since {format_time(incident.since, recipient.zone)}",
+                _describe(incident, recipient.zone),
                 _list_actions(incident),
             )
             for incident in listed
         ),
         f"and {len(rest)} more: {numbers}" if rest else "",
     )
+
+
+def _describe(incident: IncidentSummary, zone: str) -> str:
+    severity = describe_severity(incident.level, incident.urgency)
+    return f"{_get_service_name(incident.service)}; {severity}; since {format_time(incident.since, zone)}"
 
 
 def _list_actions(incident: IncidentSummary) -> tuple[Action, ...]:
