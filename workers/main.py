@@ -42,6 +42,7 @@ def configure(settings: Settings, redis_url: str) -> None:
     deliver.configure(settings)
     broker.connect(redis_url)
     garbage.freeze_loaded()
+    garbage.collect_rarely()
 
 
 broker.add_middleware(middleware.ProcessBoot(configure))
