@@ -47,7 +47,7 @@ class Incident(Table):
     # SLA targets: when they started (creation or reopening), and when the incident was first acknowledged.
     sla_started_at = UtcField(null=True)
     sla_acknowledged_at = UtcField(null=True)
-    # The start of the time-outs: the last reopening, end of a snooze or unmerging.
+    # The start of the timeouts: the last reopening, end of a snooze or unmerging.
     timeouts_started_at = UtcField(null=True)
 
     class Meta:

@@ -47,7 +47,7 @@ def test_its_table_of_permissions_matches_the_code():
     assert documented == {name: list_rights(name) for name in {*ACCOUNT_PERMISSIONS, *TEAM_PERMISSIONS}}
 
 
-@pytest.mark.parametrize("word", sorted(permissions.ROLE_NEEDS))
+@pytest.mark.parametrize("word", sorted(permissions.REQUIRED_ROLES))
 def test_it_explains_each_word_for_a_role(word):
     assert f"`{word}`" in TEXT
 

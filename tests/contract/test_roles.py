@@ -115,7 +115,7 @@ ACCOUNT_PERMISSIONS = [route for route in ROUTES if route.auth and "<" not in ro
 
 
 def test_every_operation_has_a_permission():
-    known = permissions.ROLE_NEEDS | set(permissions.ACCOUNT_PERMISSIONS)
+    known = permissions.REQUIRED_ROLES | set(permissions.ACCOUNT_PERMISSIONS)
 
     assert [name(route) for route in ROUTES if route.auth and route.permission not in known] == []
 
@@ -155,7 +155,7 @@ def test_permissions_end_with_the_custom_role(ask, world, people):
 
 
 def test_a_higher_role_has_all_permissions_of_the_lower_ones():
-    names = [*permissions.ACCOUNT_PERMISSIONS, *permissions.TEAM_PERMISSIONS, *permissions.ROLE_NEEDS]
+    names = [*permissions.ACCOUNT_PERMISSIONS, *permissions.TEAM_PERMISSIONS, *permissions.REQUIRED_ROLES]
     user = Grants(AccountRole.USER)
     for permission in names:
         member = Grants(AccountRole.USER, team=TeamRole.USER)

@@ -31,12 +31,10 @@ def list_notified(timeline):
     return [person for person, _ in timeline.mails()]
 
 
-@pytest.mark.parametrize("time_out_s", [0, 900], ids=["no time-out", "a time-out of 15 minutes"])
-def test_a_snoozed_incident_notifies_again_at_the_end_of_the_snooze(
-    timeline, world, apply_action, time_out_s
-):
+@pytest.mark.parametrize("timeout_s", [0, 900], ids=["no timeout", "a timeout of 15 minutes"])
+def test_a_snoozed_incident_notifies_again_at_the_end_of_the_snooze(timeline, world, apply_action, timeout_s):
     Service.update(
-        acknowledgement_timeout_enabled=bool(time_out_s), acknowledgement_timeout=time_out_s
+        acknowledgement_timeout_enabled=bool(timeout_s), acknowledgement_timeout=timeout_s
     ).execute()
     set_policy(world, (0, world.alice), (10, world.bob))
     timeline.alert("Disk full on db1")

@@ -18,7 +18,7 @@ MANAGER = "manager"
 # Owners and admins of the account.
 ADMIN = "admin"
 
-ROLE_NEEDS = frozenset({MEMBER, OWN, MANAGER, ADMIN})
+REQUIRED_ROLES = frozenset({MEMBER, OWN, MANAGER, ADMIN})
 
 # The permissions that a custom role may contain.
 ACCOUNT_PERMISSIONS = (

@@ -1,6 +1,6 @@
 """Open an SMTP session with the mail relay: connect, start TLS and log in before a deadline.
 
-The time-out of smtplib applies to each read: a server that sends one byte now and then could block a thread
+The timeout of smtplib applies to each read: a server that sends one byte now and then could block a thread
 without limit. A watchdog shuts the connection down at the deadline.
 """
 
@@ -42,7 +42,7 @@ class Watchdog:
             self._sock = None
 
     def remaining(self) -> float:
-        """Return the remaining seconds, at least 0.01: a socket with time-out 0 does not wait at all."""
+        """Return the remaining seconds, at least 0.01: a socket with timeout 0 does not wait at all."""
         return max(0.01, self._deadline - time.monotonic())
 
     def guard(self, sock: socket.socket) -> None:
@@ -136,7 +136,7 @@ def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
         try:
             raw.settimeout(watchdog.remaining() / (len(addresses) - tried))
             raw.connect(address)
-            # The socket's time-out is 1 s later: the error of the watchdog says more.
+            # The socket's timeout is 1 s later: the error of the watchdog says more.
             raw.settimeout(watchdog.remaining() + 1)
             return raw
         except OSError as error:
