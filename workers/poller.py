@@ -5,6 +5,7 @@ thread: a mail relay that hangs must not delay the next alert.
 """
 
 import threading
+import time
 from collections.abc import Callable
 
 import structlog
@@ -23,6 +24,8 @@ log = structlog.get_logger()
 # paged within 10 s.
 INTERVAL_S = 5.0
 INTERVAL_WITHOUT_REDIS_S = 2.0
+# Redis can fail during the pause between two passes.
+CHECK_S = 0.5
 
 
 class Poller:
@@ -55,7 +58,7 @@ class Poller:
             thread.join()
 
     def _poll(self) -> None:
-        while not self._stopping.wait(INTERVAL_S if redis_status.up else INTERVAL_WITHOUT_REDIS_S):
+        while self._pause():
             run_safely("routers", process_router.process_pending_routers)
             run_safely("pipeline", process_lane.process_pending_lanes)
             run_safely("timers", fire.fire_due)
@@ -63,6 +66,15 @@ class Poller:
             run_safely("heartbeats", missing_heartbeats.report_missing)
             for requested in self._requested.values():
                 requested.set()
+
+    def _pause(self) -> bool:
+        """Wait until the next pass is due. Return False when the poller stops."""
+        began_at = time.monotonic()
+        while not self._stopping.wait(min(CHECK_S, INTERVAL_S)):
+            interval_s = INTERVAL_S if redis_status.up else INTERVAL_WITHOUT_REDIS_S
+            if time.monotonic() - began_at >= interval_s:
+                return True
+        return False
 
     def _poll_channel(self, channel: int) -> None:
         requested = self._requested[channel]

@@ -5,6 +5,7 @@ import threading
 import peewee
 import pytest
 
+from runtime.redis import RedisStatus
 from tests.support.polling import wait_until
 from workers import poller
 from workers.alerts import process_lane
@@ -44,6 +45,20 @@ def test_the_poller_continues_after_a_failed_pass(scans_seen):
     passes.join()
 
     assert scans_seen[:3] == ["pipeline", "timers", "maintenance"]
+
+
+def test_a_failure_of_redis_shortens_a_pause_that_has_begun(scans_seen, monkeypatch):
+    monkeypatch.setattr(poller, "INTERVAL_S", 300.0)
+    monkeypatch.setattr(poller, "INTERVAL_WITHOUT_REDIS_S", 0.01)
+    monkeypatch.setattr(poller, "CHECK_S", 0.01)
+    monkeypatch.setattr(poller, "redis_status", RedisStatus())
+    passes = Poller()
+    passes.start()
+
+    poller.redis_status.report_down(ConnectionError())
+    wait_until(lambda: scans_seen.count("pipeline") >= 1)
+    passes.stop()
+    passes.join()
 
 
 def test_a_channel_that_hangs_does_not_delay_alerts(scans_seen, monkeypatch):
