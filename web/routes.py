@@ -83,6 +83,8 @@ class Route:
     doc_body: Schema | None = None
     # The query parameters, without page and page_size.
     query: Schema | None = None
+    # Whether the request can wait for its result, by the header Prefer.
+    can_await: bool = False
     # Whether the list has pages for the client profile (contract 1.6).
     paged: bool = False
     # How many requests one account may send.
@@ -227,9 +229,9 @@ ROUTES: tuple[Route, ...] = (
     *crud("Grouping policies", f"{TEAM}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
     route("Schedules", "GET", f"{TEAM}/schedules/<schedule_id>/get_schedule_ics/", calendars.get_schedule_address, permission="schedule_read", query=calendars.CALENDAR_QUERY, response=calendars.ADDRESS),
     # --- accept alerts, and the alert trace (contract 2.7, X36) --------------------------------------
-    route("Alerts", "POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
-    route("Alerts", "POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, doc_body=events.ALERT_BODY, doc_response=events.ACCEPTED, auth=None, needs_store=False),
-    route("Alerts", "POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, doc_body=events.ALERT_BODY, doc_response=events.ACCEPTED, auth=None, needs_store=False),
+    route("Alerts", "POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
+    route("Alerts", "POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
+    route("Alerts", "POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
     route("Alerts", "POST", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping"),
     route("Alerts", "GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_get"),
     route("Alerts", "POST", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application"),

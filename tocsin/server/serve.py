@@ -1,6 +1,7 @@
 """The web process: it serves the application in threads, without a parent process, until it is stopped."""
 
 import resource
+from collections.abc import Callable
 from wsgiref.types import WSGIApplication
 
 import structlog
@@ -22,8 +23,8 @@ MAX_CONNECTIONS = 4096
 STOP_TIMEOUT_S = 10.0
 
 
-def serve(app: WSGIApplication, settings: Settings) -> None:
-    """Serve until the process is asked to stop, then finish the running requests."""
+def serve(app: WSGIApplication, settings: Settings, on_stop: Callable[[], None] = lambda: None) -> None:
+    """Serve until the process is asked to stop, then call `on_stop` and finish the running requests."""
     signals = Signals()
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
@@ -47,6 +48,7 @@ def serve(app: WSGIApplication, settings: Settings) -> None:
         log.info("serving", host=settings.host, port=settings.port, threads=settings.web_threads)
         signals.wait_for_stop()
         exit_after(STOP_TIMEOUT_S)
+        on_stop()
 
 
 def _get_connection_limit() -> int:

@@ -67,6 +67,20 @@ PAGE_PARAMETERS = (
     ),
 )
 
+PREFER_PARAMETER = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "`wait=SECONDS`, at most 10: the answer comes when the alert is processed (RFC 7240).",
+    "schema": {"type": "string"},
+    "example": "wait=5",
+}
+APPLIED_HEADER = {
+    "Preference-Applied": {
+        "description": "Present if the alert is processed: `incident` and `incident_created` are its result.",
+        "schema": {"type": "string"},
+    }
+}
+
 ERROR_TYPES: tuple[type[errors.ApiError], ...] = (
     errors.BadRequest,
     errors.NotAuthenticated,
@@ -277,7 +291,11 @@ class _Describer:
             "summary": route.summary.rstrip("."),
             "description": " ".join(_list_sentences(route)),
             "tags": [route.tag],
-            "parameters": [*_list_parameters(route), *self._list_query_parameters(route.query)],
+            "parameters": [
+                *_list_parameters(route),
+                *self._list_query_parameters(route.query),
+                *([PREFER_PARAMETER] if route.can_await else []),
+            ],
             "responses": {
                 str(route.status): self._describe_response(route),
                 **{str(error_type.status): error_type.__name__ for error_type in _list_errors(route)},
@@ -319,7 +337,8 @@ class _Describer:
         example = openapi_examples.build_example(schema, for_request=False)
         if not route.many:
             content = self._describe_content(schema, ("", example))
-            return {"description": "The request succeeded.", "content": content}
+            headers = {"headers": APPLIED_HEADER} if route.can_await else {}
+            return {"description": "The request succeeded.", "content": content, **headers}
         array = {"type": "array", "items": schema}
         if not route.paged:
             return {

@@ -21,15 +21,17 @@ from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
+from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
 from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text
 from web.incidents import alerts, attachments
-from web.ingest import fast_path
+from web.ingest import alert_results, fast_path
 from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission
 from web.ingest.large_bodies import LargeBodies, TooManyError
 
 commits = GroupCommit()
 large_bodies = LargeBodies()
+results = alert_results.AlertResults()
 
 
 # These schemas are for the documentation only: the views read and build bodies without a schema.
@@ -58,8 +60,12 @@ class EventSchema(alerts.AlertSchema):
 
 
 class AcceptedSchema(Schema):
+    """The answer to accepted alerts. The last two fields are present only after `Prefer: wait`."""
+
     message = Text(dump_only=True)
     trace_id = Text(dump_only=True)
+    incident = OptionalNumber(dump_only=True)
+    incident_created = Boolean(dump_only=True)
 
 
 class IntegrationNameSchema(Schema):
@@ -105,21 +111,23 @@ def create_by_key(integration_key: str) -> Response:
     assert submission.target is not None
     if submission.target.router is not None:
         # The integrations to which the router sends the alert are not known yet (contract 4.1, row 15).
-        return serialization.build_response(_build_answer(submission), 201)
+        return _build_response(submission, _build_answer(submission), 201)
     event = _build_event(submission, submission.target, parsed[0])
     if not client_profile.current().shows_payload:
         del event["payload"]
-    return serialization.build_response(event, 201)
+    return _build_response(submission, event, 201)
 
 
-def create(account_id: str, extension: str, integration_key: str) -> dict[str, object]:
+def create(account_id: str, extension: str, integration_key: str) -> Response:
     """Create events by account, application and integration key."""
-    return _build_answer(_ingest(extension, integration_key, account_id)[0])
+    submission, _ = _ingest(extension, integration_key, account_id)
+    return _build_response(submission, _build_answer(submission))
 
 
-def create_by_application(extension: str, integration_key: str) -> dict[str, object]:
+def create_by_application(extension: str, integration_key: str) -> Response:
     """Accept the webhook of a monitoring tool."""
-    return _build_answer(_ingest(extension, integration_key)[0])
+    submission, _ = _ingest(extension, integration_key)
+    return _build_response(submission, _build_answer(submission))
 
 
 def ping(integration_key: str, account_id: str | None = None) -> dict[str, object]:
@@ -130,6 +138,32 @@ def ping(integration_key: str, account_id: str | None = None) -> dict[str, objec
 def _build_answer(submission: Submission) -> dict[str, object]:
     """Build the answer to committed alerts: contract section 3.9."""
     return {"message": "success", "trace_id": submission.trace_id}
+
+
+def _build_response(submission: Submission, answer: dict[str, object], status: int = 200) -> Response:
+    """Build the response to committed alerts.
+
+    With `Prefer: wait`, first wait for the result of the alert and add it (contract 4.1, row 23).
+    """
+    seconds = alert_results.parse_seconds(request.headers.get("Prefer", ""))
+    result = _await_result(submission, seconds) if seconds else None
+    if result is None:
+        return serialization.build_response(answer, status)
+    answer |= {"incident": result.incident, "incident_created": result.incident_created}
+    response = serialization.build_response(answer, status)
+    response.headers["Preference-Applied"] = f"wait={seconds}"
+    return response
+
+
+def _await_result(submission: Submission, seconds: int) -> alert_results.AlertResult | None:
+    threads: int = current_app.config["SETTINGS"].web_threads
+    return results.wait(
+        submission.trace_id,
+        submission.key,
+        seconds,
+        max_requests=threads // alert_results.THREADS_PER_REQUEST,
+        start_client_check=start_client_check,
+    )
 
 
 def _ingest(

@@ -80,7 +80,8 @@ class FastPath:
     def _build_submission(self, environ: WSGIEnvironment) -> group_commit.Submission | None:
         """Return this request's alerts, or None if the application must handle the request."""
         address = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
-        if address is None or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
+        # A request with preferences can ask to wait until the alert is processed.
+        if address is None or "HTTP_PREFER" in environ or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
             return None
         account, source, key = address
         try:
