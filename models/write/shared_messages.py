@@ -53,30 +53,31 @@ def _is_open() -> peewee.Expression:
     return held & (Message.state == MessageStatus.PENDING) & (Message.claimed_until == Message.held_until)
 
 
-# Locked: a delivery that claims one of them first closes it, one that comes later skips it.
-_SHARED = Prepared(
+_KNOWN = Prepared(
+    lambda: Message.select(Message.pieces_of, Message.group_key).where(
+        in_bound(Message.pieces_of, "names"), Message.group_key.is_null(False)
+    )
+)
+# Only open messages are locked. A delivery locks its message before its notifications, a piece locks its
+# notifications before messages. The two never wait for each other, because a delivery that waits holds no open
+# message: to claim one is the last thing that it does in its transaction.
+_OPEN = Prepared(
     lambda: store().for_update(
-        Message.select(
-            Message.id, Message.pieces_of, Message.group_key, Message.state, Message.claimed_until,
-            Message.held_until,
-        )
-        .where(in_bound(Message.pieces_of, "names"), Message.group_key.is_null(False))
+        Message.select(Message.id, Message.channel, Message.pieces_of, Message.group_key)
+        .where(in_bound(Message.pieces_of, "names"), _is_open())
         .order_by(Message.id)
     )
-)  # fmt: skip
+)
 
 
 def find_shared(names: Collection[str]) -> SharedMessages:
-    """Lock and return the messages of these receipts in pieces."""
-    rows = _SHARED.rows(names=list(names)) if names else []
+    """Return the messages of these receipts in pieces. Lock those that can be joined: a delivery skips them."""
+    if not names:
+        return SharedMessages({}, frozenset())
     open_rows = {
-        (pieces_of, group_key): row
-        for row, pieces_of, group_key, state, claimed_until, held_until in rows
-        if held_until is not None and state == MessageStatus.PENDING and claimed_until == held_until
+        (pieces_of, group_key): row for row, _, pieces_of, group_key in _OPEN.rows(names=list(names))
     }
-    return SharedMessages(
-        open_rows, frozenset((pieces_of, group_key) for _, pieces_of, group_key, *_ in rows)
-    )
+    return SharedMessages(open_rows, frozenset(_KNOWN.rows(names=list(names))))
 
 
 def build_hold(shared: SharedMessages, key: tuple[str, str], now: datetime) -> dict[str, object]:
@@ -106,13 +107,6 @@ _EXTEND = Prepared(
         in_bound(Message.pieces_of, "names"), Message.is_extended, _is_open()
     )
 )
-_OPEN = Prepared(
-    lambda: store().for_update(
-        Message.select(Message.id, Message.channel)
-        .where(in_bound(Message.pieces_of, "names"), _is_open())
-        .order_by(Message.id)
-    )
-)
 _RELEASE = Prepared(
     lambda: Message.update(held_until=None, claimed_until=None).where(in_bound(Message.id, "rows"))
 )
@@ -128,5 +122,5 @@ def release(names: Iterable[str]) -> frozenset[int]:
     """Let workers send the messages of these receipts: the last piece is done. Return their channels."""
     found = _OPEN.rows(names=list(names))
     if found:
-        _RELEASE.run(rows=[row for row, _ in found])
-    return frozenset(channel for _, channel in found)
+        _RELEASE.run(rows=[row for row, *_ in found])
+    return frozenset(channel for _, channel, *_ in found)

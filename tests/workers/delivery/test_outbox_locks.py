@@ -1,19 +1,22 @@
 """A delivery and a lane that change the same notifications, on a database with row locks."""
 
+import json
 import threading
 
 import psycopg
 import pytest
 
-from models.domain.enums import NotificationStatus
+from models.domain.enums import MessageStatus, NotificationStatus
 from models.store.base import connection
-from models.tables.notifications import Notification
+from models.tables.notifications import Message, Notification
+from models.write import notifications
 from tests.support.alerts import accept
+from tests.support.large_groups import run_piece, set_piece_size
 from tests.support.polling import wait_until
 from tests.support.stores import get_url
 from workers.alerts import process_lane
 from workers.delivery.attempts import DeliveryOutcome
-from workers.delivery.outbox import Claimed, DeliveryAttempt, record_attempt
+from workers.delivery.outbox import CLAIM, Claimed, DeliveryAttempt, record_attempt
 
 PENDING_LOCKS = """
 select count(*) from pg_stat_activity
@@ -60,3 +63,50 @@ def test_a_delivery_locks_notifications_in_the_same_order_as_a_lane(world, now, 
 
     states = [notification.state for notification in Notification.select().order_by(Notification.id)]
     assert states == [NotificationStatus.SENT, NotificationStatus.SENT, NotificationStatus.CANCELLED]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_piece_waits_for_no_delivery_of_a_message_of_the_same_body(
+    world, now, store, home, monkeypatch, size
+):
+    """The piece holds the notification of a resolved incident, the delivery the message: no deadlock."""
+    if store.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    set_piece_size(monkeypatch, size)
+    hosts = [*((f"host{n}", "firing") for n in range(size)), ("host0", "resolved"), ("other", "firing")]
+    alerts = [
+        {"fingerprint": name, "status": status, "labels": {"alertname": name, "severity": "critical"}}
+        for name, status in hosts
+    ]
+    accept(world, now, source="prometheus", body=json.dumps({"alerts": alerts}).encode())
+    run_piece(world)
+    set_piece_size(monkeypatch, 2)
+    (message,) = Message.select()
+    Message.update(claimed_until=store.now() + CLAIM).execute()
+    included = tuple(notification.id for notification in Notification.select())
+    sent = DeliveryAttempt(Claimed(message.id), now, DeliveryOutcome.SENT, "taken", 1, included)
+    real, deliveries, errors = notifications.find_shared, [], []
+
+    def deliver():
+        try:
+            with connection(), store.write_transaction():
+                record_attempt(sent)
+        except Exception as error:
+            errors.append(error)
+
+    def deliver_before(names):
+        """Let a delivery wait for the notification that the piece has locked."""
+        deliveries.append(threading.Thread(target=deliver))
+        deliveries[0].start()
+        with psycopg.connect(get_url(home), autocommit=True) as observer:
+            wait_until(lambda: observer.execute(PENDING_LOCKS).fetchone() == (1,))
+        return real(names)
+
+    monkeypatch.setattr(notifications, "find_shared", deliver_before)
+    run_piece(world)
+    deliveries[0].join()
+
+    assert errors == []
+    assert Message.get_by_id(message.id).state == MessageStatus.SENT
+    states = {notification.key: notification.state for notification in Notification.select()}
+    assert list(states.values()).count(NotificationStatus.PENDING) == 1
