@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import peewee
@@ -54,17 +54,22 @@ RECORDED_OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A message that this worker may send until the claim expires."""
+    """A message that this worker may send until the claim expires, as it was when this was read."""
 
     row: int
     attempts: int = 0
     first_attempt_at: datetime | None = None
     instead_of: int | None = None
+    state: MessageStatus = MessageStatus.PENDING
 
     @property
     def may_have_alternate(self) -> bool:
-        """Whether another message may be tried in turn with this one: not before its first attempt."""
-        return self.attempts > 0 or self.instead_of is not None
+        """Whether another message may be tried in turn with this one: not before its first attempt.
+
+        Certain only for a locked row.
+        """
+        is_attempted = self.attempts > 0 or self.state != MessageStatus.PENDING
+        return is_attempted or self.instead_of is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,18 @@ def claim(channel: int, now: datetime, in_flight: Collection[int] = ()) -> Claim
     return claimed
 
 
+# In the order of the fields of Claimed.
+_CLAIMED_COLUMNS = (
+    Message.id,
+    Message.attempts,
+    Message.first_attempt_at,
+    Message.instead_of,
+    Message.state,
+)
+
+
 def _select_due() -> peewee.ModelSelect:
-    columns = (Message.id, Message.attempts, Message.first_attempt_at, Message.instead_of)
-    due = Message.select(*columns).where(
+    due = Message.select(*_CLAIMED_COLUMNS).where(
         Message.state == MessageStatus.PENDING,
         Message.channel == bind("channel"),
         Message.next_attempt_at <= bind("now"),
@@ -144,7 +158,8 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
 
     Return how many notifications got which status.
     """
-    claimed = attempt.message
+    claimed = _lock(attempt.message)
+    attempt = replace(attempt, message=claimed)
     alternate = lock_alternate(claimed.row, claimed.instead_of) if claimed.may_have_alternate else None
     if attempt.outcome in RECORDED_OUTCOMES:
         columns = {
@@ -168,6 +183,24 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
     counts = Counter({NotificationStatus.CANCELLED: cancelled})
     counts.update(_RECORDERS[attempt.outcome](attempt, pending_alternate))
     return counts
+
+
+def _lock(claimed: Claimed) -> Claimed:
+    """Lock a message and return it as it is now.
+
+    If its claim expired, another worker may have recorded an attempt meanwhile, also the first one.
+    """
+    # A message is always locked before the one that was created for it, as in lock_alternate().
+    rows = [row for row in (claimed.instead_of, claimed.row) if row is not None]
+    locked = {row[0]: Claimed(*row) for row in _LOCKED.rows(rows=rows)}
+    return locked.get(claimed.row, claimed)
+
+
+_LOCKED = Prepared(
+    lambda: store().for_update(
+        Message.select(*_CLAIMED_COLUMNS).where(in_bound(Message.id, "rows")).order_by(Message.id)
+    )
+)
 
 
 # Each recorder gets the attempt and, if it is pending, the alternate of the message.

@@ -15,7 +15,8 @@ from models.tables.notifications import Attempt, Message, Notification
 from models.tables.users import ContactMethod
 from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, alert, deliver_to
-from workers.delivery import deliver
+from workers.delivery import deliver, outbox
+from workers.delivery.attempts import DeliveryOutcome
 
 __all__ = ["deliver_to"]
 
@@ -245,3 +246,48 @@ def test_the_alert_trace_says_that_the_relay_may_refuse_everybody(world, now, se
     trace = str(build_trace(Receipt.get())["incidents"][0]["deliveries"])
     assert "The relay may refuse everybody, so the address is tried again." in trace
     assert "in turn until one of them accepts" in trace
+
+
+@pytest.mark.parametrize("first", [DeliveryOutcome.SENT, DeliveryOutcome.REFUSED])
+def test_a_first_attempt_that_is_recorded_after_its_claim_expired_knows_the_other_address(
+    world, now, store, work_contact, first
+):
+    """Another worker has claimed the message meanwhile, and recorded a refusal."""
+    alert(world, now)
+    claims = [claim(store, now), claim(store, now + outbox.CLAIM)]
+    record(store, claims[1], now + outbox.CLAIM, DeliveryOutcome.REFUSED)
+    assert states(Message) == [MessageStatus.PENDING] * 2
+    record(store, claims[0], now, first)
+
+    message, alternate = Message.select().order_by(Message.id)
+    assert (message.attempts, message.first_attempt_at) == (2, now + outbox.CLAIM)
+    assert alternate.instead_of_id == message.id
+    if first is DeliveryOutcome.SENT:
+        assert states(Message) == [MessageStatus.SENT, MessageStatus.CANCELLED]
+        assert states(Notification) == [NotificationStatus.SENT, NotificationStatus.CANCELLED]
+    else:
+        # Only one of the two is due.
+        assert alternate.next_attempt_at <= now + outbox.CLAIM < message.next_attempt_at
+
+
+def test_a_first_attempt_ends_the_other_address_after_another_worker_gave_the_contact_up(
+    world, now, store, work_contact
+):
+    """The contact was not verified then: this is no attempt."""
+    alert(world, now)
+    claims = [claim(store, now), claim(store, now + outbox.CLAIM)]
+    record(store, claims[1], now + outbox.CLAIM, DeliveryOutcome.UNVERIFIED)
+    record(store, claims[0], now, DeliveryOutcome.SENT)
+
+    assert states(Message) == [MessageStatus.FAILED, MessageStatus.CANCELLED]
+
+
+def claim(store, at):
+    with store.write_transaction():
+        return outbox.claim(MAIL, at)
+
+
+def record(store, claimed, at, outcome):
+    included = (Notification.get(Notification.message == claimed.row).id,)
+    with store.write_transaction():
+        outbox.record_attempt(outbox.DeliveryAttempt(claimed, at, outcome, REFUSED, 1, included))
