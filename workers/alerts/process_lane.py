@@ -37,6 +37,7 @@ from workers.alerts.pending import (
     load_pending_receipts,
     merge_in_order,
 )
+from workers.alerts.release_routed import release_in_service
 from workers.alerts.taken_work import (
     TakenWork,
     build_items,
@@ -165,9 +166,8 @@ def _process_next(
         if service is None or not pending:
             return False
         batch = _Batch(service, segment, locked, now)
-        channels = _process_alone(batch, pending[0])
-    deliver.enqueue(channels)
-    count_batch(batch.tally, segment)
+        channels, in_pieces = _process_alone(batch, pending[0])
+    _report_written(batch, pending, channels, in_pieces)
     return True
 
 
@@ -182,10 +182,10 @@ class _Batch:
     tally: Tally = field(default_factory=Tally)
 
 
-def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
+def _process_alone(batch: _Batch, work: PendingWork) -> tuple[frozenset[int], Mapping[int, bool]]:
     """Process each alert of one receipt or event alone.
 
-    An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
+    Return the channels with messages to send, and the receipts that may be in pieces as TakenWork.pieces. An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
     """
     if work.is_completed:
         mark_done([work])
@@ -195,7 +195,7 @@ def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
     try:
         items = build_items(work)
     except Exception as error:
-        return _report(batch, work, _mark_receipt(batch, work, error))
+        return _report(batch, work, _mark_receipt(batch, work, error)), {}
     written = list_written(work)
     in_pieces = find_pieces(items, [work])
     for item in items:
@@ -207,7 +207,7 @@ def _process_alone(batch: _Batch, work: PendingWork) -> frozenset[int]:
             raise
         except Exception as error:
             channels |= _report(batch, work, _store_dead_letter(batch, item, work, error))
-    return channels | _end_pieces(batch, in_pieces)
+    return channels | _end_pieces(batch, in_pieces), in_pieces
 
 
 def _store_dead_letter(batch: _Batch, item: AlertInProgress, work: PendingWork, error: Exception) -> Reason:
@@ -280,9 +280,22 @@ def _run_transaction(
         channels = _run_stages(batch, taken.items, taken.mark_decided)
         channels |= _end_pieces(batch, taken.pieces)
     _adjust_size(pending, taken.decided, thread_time() - started)
-    deliver.enqueue(channels)
-    count_batch(batch.tally, segment)
+    _report_written(batch, pending, channels, taken.pieces)
     return taken.done or len(pending)
+
+
+def _report_written(
+    batch: _Batch, pending: Sequence[PendingWork], channels: frozenset[int], in_pieces: Mapping[int, bool]
+) -> None:
+    """Enqueue these channels and count the alerts of a batch, after its commit.
+
+    A router may have written its last events of these receipts during the transaction, which did not see it.
+    """
+    deliver.enqueue(channels)
+    count_batch(batch.tally, batch.segment)
+    events = {work.receipt for work in pending if work.event is not None}
+    if held := [receipt for receipt, more in in_pieces.items() if more and receipt in events]:
+        release_in_service(held, batch.service.id)
 
 
 def _adjust_size(pending: Sequence[PendingWork], decided: int, seconds: float) -> None:

@@ -30,7 +30,7 @@ from runtime import metrics
 from workers.alerts import lane_actors, pieces, process_lane, report_dead_letters, retry
 from workers.alerts.batches import BatchSize, TurnResult, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
-from workers.alerts.release_routed import release_routed
+from workers.alerts.release_routed import release_in_services
 from workers.alerts.taken_work import save_progress
 from workers.broker import broker
 from workers.delivery import deliver
@@ -121,8 +121,7 @@ def _run_transaction(router_row: int, limit: int) -> int:
         _batch_size.adjust(len(events), seconds)
     else:
         pieces.adjust_size(pending[0].receipt, len(events), seconds)
-    _report_written(taken, events)
-    deliver.enqueue(channels)
+    _report_written(taken, events, channels)
     return len(taken)
 
 
@@ -181,16 +180,23 @@ def _write(taken: Sequence[Routed], events: list[EventState]) -> None:
     apply(ChangeSet(events=events))
 
 
-def _report_written(taken: Sequence[Routed], events: Sequence[EventState]) -> None:
-    """Enqueue the lanes of the events' services. Count the alerts that were routed to no service."""
-    for routed in taken:
-        if routed.done is None and routed.incoming.start:
-            release_routed(routed.incoming.receipt)
+def _report_written(
+    taken: Sequence[Routed], events: Sequence[EventState], channels: frozenset[int]
+) -> None:
+    """Enqueue the lanes of the events' services, and these channels. Count the alerts without a service.
+
+    Then release the messages of receipts in pieces that are completely routed.
+    """
     ended = sum(event.service is None for event in events)
     if ended:
         metrics.count_outcome("route", "ended", ended)
     for service in dict.fromkeys(event.service for event in events if event.service is not None):
         lane_actors.send(service, AFTER_ROUTING)
+    deliver.enqueue(channels)
+    # Last, so that no lane waits for it.
+    in_pieces = [routed.incoming for routed in taken if routed.done is None and routed.incoming.start]
+    if in_pieces:
+        release_in_services([incoming.receipt for incoming in in_pieces])
 
 
 def _process_one_by_one(router_row: int) -> int:
@@ -208,8 +214,7 @@ def _process_next(router_row: int) -> bool:
         if not pending:
             return False
         routed, channels = _process_alone(pending[0])
-    _report_written([routed], routed.events)
-    deliver.enqueue(channels)
+    _report_written([routed], routed.events, channels)
     return True
 
 

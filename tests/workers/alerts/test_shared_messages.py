@@ -1,10 +1,13 @@
 """The pieces of a receipt share their messages: one contact gets one message per step, or at most two."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 from models.domain.enums import MessageStatus, WorkState
+from models.load.lane import lock_service
+from models.store.base import connection
 from models.tables.events import Event, Receipt, ReceiptProgress
 from models.tables.notifications import Message, Notification
 from models.write import shared_messages
@@ -145,6 +148,8 @@ def test_after_a_queue_split_the_alerts_of_a_receipt_share_one_message(
     world, now, store, clock, monkeypatch, splits
 ):
     monkeypatch.setattr(process_lane, "_segments", build_segments(splits))
+    # On a slow machine, the time of a lane would end between two pieces.
+    monkeypatch.setattr(process_lane, "SLICE_S", 60.0)
     accept(world, now, source="prometheus", body=build_body(20))
     while process_lane.process_pending_lanes():
         pass
@@ -207,6 +212,72 @@ def test_a_service_with_alerts_left_keeps_its_message_when_all_is_routed(world, 
     process_lane.process_pending_lanes()
 
     assert (list_sizes(), is_claimable(store)) == ([20], True)
+
+
+@pytest.fixture
+def separately(store):
+    """separately(function, ...): call it in another thread with its own connection, and return its result."""
+
+    def call(function, *arguments):
+        with connection():
+            return function(*arguments)
+
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda *arguments: pool.submit(call, *arguments).result(timeout=20)
+
+
+def test_the_last_piece_of_a_router_waits_for_no_service(
+    world, now, store, clock, enqueued, separately
+):
+    """A worker that holds the lock of a service for long delays neither the router nor another service."""
+    if store.has_single_writer:
+        pytest.skip("SQLite has no locks of rows")
+    router = add_router(world)
+    add_router_rule(router, world.integration, when={"==": [{"var": "alert.entity_id"}, "host3"]})
+    send(world, router, now, build_body(20))
+    process_router._process_batch(router.id)
+    process_lane.process_pending_lanes()
+    with store.write_transaction():
+        lock_service(world.service.id)
+        assert separately(process_router.run, router.id).taken
+        assert separately(is_claimable, store)
+
+
+def test_lanes_are_woken_before_messages_are_released(world, now, clock, enqueued, router, monkeypatch):
+    send(world, router, now, build_body(20))
+    process_router._process_batch(router.id)
+    woken = []
+    monkeypatch.setattr(process_router, "release_in_services", lambda _: woken.extend(enqueued))
+    process_router.run(router.id)
+
+    assert woken == [("pipeline.normalize", world.service.id)] * 3
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_service_that_did_not_see_the_end_of_the_routing_releases_its_message_itself(
+    world, now, store, clock, monkeypatch, separately, alone
+):
+    """The router is done during the transaction of the service, and finds no message to release."""
+    if store.has_single_writer:
+        pytest.skip("SQLite has one writer at a time")
+    router = add_router(world)
+    add_router_rule(router, world.integration, when={"==": [{"var": "alert.entity_id"}, "host3"]})
+    send(world, router, now, build_body(20))
+    process_router._process_batch(router.id)
+    real, calls = process_lane.run_stages, []
+
+    def decide(items, segment, state):
+        calls.append(1)
+        if alone and len(calls) == 1:
+            raise ZeroDivisionError
+        separately(process_router.run, router.id)
+        return real(items, segment, state)
+
+    monkeypatch.setattr(process_lane, "run_stages", decide)
+    process_lane.run(world.service.id, "rules")
+
+    assert Receipt.get().state == WorkState.DONE
+    assert (list_sizes(), is_claimable(store)) == ([1], True)
 
 
 def test_a_routers_receipt_continues_after_a_crash(world, now, clock, router):
