@@ -3,11 +3,15 @@
 from datetime import timedelta
 
 import peewee
+import psycopg
 import pytest
 from structlog.testing import capture_logs
 
 from models.store.base import db
+from models.store.limits import Limits
+from models.store.write_lock import LockFile
 from models.tables.rate_limits import FailedAuthentication
+from tests.support import stores
 from web.http import auth, failed_authentication
 from web.http.errors import Throttled
 from web.http.failed_authentication import LIMIT, MAX_ADDRESSES, STEP, FailureCounter
@@ -151,3 +155,34 @@ def test_a_store_that_cannot_write_leaves_the_401(guess, monkeypatch):
 
     assert {guess().status_code for _ in range(LIMIT + 5)} == {401}
     assert db.is_closed() is False
+
+
+def test_rows_are_deleted_only_under_the_lock_of_the_writers(store, home, now):
+    if not store.has_single_writer:
+        pytest.skip("for SQLite")
+    FailedAuthentication.create(address="198.51.100.1", minute=1, count=STEP)
+    store.set_limits(Limits(lock_s=0.05))
+    other = LockFile(home / "write.lock")
+    other.lock()
+    counter = FailureCounter()
+    for _ in range(STEP):
+        counter.count(CLIENT, now)
+    other.unlock()
+
+    assert [row.address for row in FailedAuthentication.select()] == ["198.51.100.1"]
+
+
+def test_two_processes_that_delete_old_rows_wait_for_no_other(store, home, now):
+    if store.has_single_writer:
+        pytest.skip("SQLite has no locks of rows")
+    for number in range(3):
+        FailedAuthentication.create(address=f"198.51.100.{number}", minute=1, count=STEP)
+    store.set_limits(Limits(lock_s=0.2))
+    counter = FailureCounter()
+    with psycopg.connect(stores.get_url(home)) as other:
+        other.execute("select 1 from failed_authentication where address = '198.51.100.1' for update")
+        for _ in range(STEP):
+            counter.count(CLIENT, now)
+
+    addresses = [row.address for row in FailedAuthentication.select().order_by(FailedAuthentication.id)]
+    assert addresses == ["198.51.100.1", CLIENT]
