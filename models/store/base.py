@@ -267,6 +267,9 @@ class SqliteStore(Store):
     _MIN_FREE_PAGES = 4_096
     _PAGES_PER_STEP = 128
 
+    # How long a statement waits for another program, for example a backup.
+    _BUSY_TIMEOUT_S = 10.0
+
     def __init__(self, path: Path) -> None:
         super().__init__(
             PooledSqliteDatabase(
@@ -278,7 +281,7 @@ class SqliteStore(Store):
                     "auto_vacuum": "incremental",
                     "journal_mode": "wal",
                     "synchronous": "full",
-                    "busy_timeout": 10_000,
+                    "busy_timeout": round(self._BUSY_TIMEOUT_S * 1000),
                     "foreign_keys": 1,
                     "cache_size": -8_000,
                 },
@@ -294,10 +297,7 @@ class SqliteStore(Store):
         until = self._get_lock_until(lock_s)
         lock = self._take_lock(until)
         try:
-            if until is not None:
-                # Another program can hold the lock of SQLite itself, for example a backup.
-                self._set_busy_timeout(until)
-            with self.database.atomic("IMMEDIATE"):
+            with self._limit_busy_timeout(until), self.database.atomic("IMMEDIATE"):
                 yield
         finally:
             lock.unlock()
@@ -315,9 +315,20 @@ class SqliteStore(Store):
         except LockTimeoutError:
             raise LockTimeout("other transactions held the write lock for too long") from None
 
-    def _set_busy_timeout(self, until: float) -> None:
-        milliseconds = max(until - time.monotonic(), 0.0) * 1000
-        self.database.connection().execute(f"PRAGMA busy_timeout = {milliseconds:.0f}")
+    @contextmanager
+    def _limit_busy_timeout(self, until: float | None) -> Iterator[None]:
+        """Wait for another program until this time in the block; None: for as long as elsewhere."""
+        if until is None:
+            yield
+            return
+        self._set_busy_timeout(until - time.monotonic())
+        try:
+            yield
+        finally:
+            self._set_busy_timeout(self._BUSY_TIMEOUT_S)
+
+    def _set_busy_timeout(self, seconds: float) -> None:
+        self.database.connection().execute(f"PRAGMA busy_timeout = {max(seconds, 0.0) * 1000:.0f}")
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:

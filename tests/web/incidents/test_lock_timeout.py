@@ -2,7 +2,7 @@
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
@@ -79,6 +79,19 @@ def test_another_program_that_holds_the_lock_of_sqlite_causes_a_503(ask, number,
         answer = ask("PATCH", f"/api/incidents/{number}/", {"status": 2})
 
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_the_limit_of_a_transaction_does_not_count_after_it(store, error):
+    """Otherwise a later statement of the connection would not wait for a backup."""
+    if store.name == "postgresql":
+        pytest.skip("for SQLite")
+    with suppress(ZeroDivisionError), store.write_transaction(lock_s=0.0):
+        assert db.execute_sql("pragma busy_timeout").fetchone()[0] < 1
+        if error:
+            raise error
+
+    assert db.execute_sql("pragma busy_timeout").fetchone() == (10_000,)
 
 
 def test_a_shorter_timeout_within_a_transaction_returns_to_that_of_the_process(empty_store):
