@@ -26,11 +26,6 @@ class Profile(Enum):
         return self is Profile.SPEC
 
     @property
-    def shows_error_fields(self) -> bool:
-        """Whether an error answer names the wrong fields in `errors`."""
-        return self is Profile.CLIENT
-
-    @property
     def allows_partial_put(self) -> bool:
         """Whether a PUT may omit fields that the specification requires."""
         return self is Profile.CLIENT

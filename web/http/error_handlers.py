@@ -8,7 +8,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from models.store.base import STORE_ERRORS, store
-from web.http import client_profile, serialization
+from web.http import serialization
 from web.http.errors import ApiError, BadRequest, Busy, NotFound, TooLarge, Unavailable
 
 log = logging.getLogger("tocsin.web")
@@ -24,20 +24,11 @@ DETAILS = {
 
 def answer_error(error: ApiError) -> Response:
     body: dict[str, object] = {"detail": error.detail}
-    if error.fields and _shows_fields():
+    if error.fields:
         body["errors"] = dict(error.fields)
     response = serialization.build_response(body, error.status)
     response.headers.update(error.headers)
     return response
-
-
-def _shows_fields() -> bool:
-    preferred = {word.strip().lower() for word in request.headers.get("Prefer", "").split(",")}
-    return (
-        client_profile.current().shows_error_fields
-        or request.path.startswith("/api/tocsin/")
-        or "errors" in preferred
-    )
 
 
 def _answer_http(error: HTTPException) -> Response:
@@ -53,7 +44,8 @@ def _answer_http(error: HTTPException) -> Response:
 def _answer_conflict(error: peewee.IntegrityError) -> Response:
     """Answer an integrity error: another request changed or deleted a row that this request refers to."""
     _log_error(error)
-    return answer_error(BadRequest())
+    why = "Another request changed or deleted an object that this request names. Read it, then try again."
+    return answer_error(BadRequest({"body": [why]}))
 
 
 def _answer_gone(_: peewee.DoesNotExist) -> Response:

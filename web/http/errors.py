@@ -2,7 +2,7 @@
 
 Raise BadRequest, Forbidden or NotFound where the error is found; error_handlers.py turns them into answers.
 `BadRequest({"field": ["why"]})` names fields; `reject("field", "why")` raises it. The answer shows them as
-a second member `errors` for the scheme Token, under /api/tocsin/, and after `Prefer: errors`.
+a second member `errors`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -28,9 +28,9 @@ format that the published clients expect. The differences are:
 * Notes and alerts of an incident, and alerts of an integration: an array with `Bearer`, a page with `Token`.
 * The team of a tag or priority: a number with `Bearer`. With `Token`, answers to GET contain the team's id.
 * The answer to an event contains its payload only with `Bearer`.
-* An error answer names the wrong fields in `errors` with `Token`, and if the request has `Prefer: errors`.
-  Operations under `/api/tocsin/` always do this.
 * With `Token`, PUT may omit required fields. PATCH may always omit them.
+
+If a request is refused because of its content, `errors` names each wrong field with the reason.
 
 Answers are JSON, or XML if the request accepts it (`application/xml`, `text/xml`). Bodies can also be JSON or
 XML, except alerts, which are JSON. Lists with pages take the parameters `page` and `page_size`; the largest
@@ -170,7 +170,7 @@ ERROR = {
         "detail": {"type": "string"},
         "errors": {
             "type": "object",
-            "description": "The errors by field. See above for when an answer contains them.",
+            "description": "The reasons by field, of a request that was refused because of its content.",
             "additionalProperties": {"type": "array", "items": {"type": "string"}},
         },
     },

@@ -104,7 +104,7 @@ class Driver:
             {
                 "seed": plan.seed,
                 "base-url": BASE,
-                "headers": {"Authorization": self.authorization, "Prefer": "errors"},
+                "headers": {"Authorization": self.authorization},
                 "continue-on-failure": True,
                 "cache": {"enabled": False},
                 "parameters": {f"path.{name}": value for name, value in self.ids.items()},

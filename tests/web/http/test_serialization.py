@@ -3,6 +3,7 @@
 import http.client
 import threading
 
+import peewee
 import pytest
 from werkzeug.serving import make_server
 
@@ -44,7 +45,8 @@ def test_invalid_bodies_get_the_error_of_the_contract(ask, data):
     refused = ask("POST", TEAMS, data=data, content_type="application/json")
 
     assert refused.status_code == 400
-    assert refused.json == {"detail": "This request can not be processed."}
+    assert refused.json["detail"] == "This request can not be processed."
+    assert all(refused.json["errors"].values())
 
 
 JSON, XML, TEXT_XML = "application/json", "application/xml", "text/xml"
@@ -113,7 +115,8 @@ def test_an_incomplete_body_is_refused(ask, world, path):
         "POST", path.format(key=world.integration.integration_key), data=body, environ_overrides=truncated
     )
 
-    assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
+    assert (refused.status_code, refused.json["detail"]) == (400, "This request can not be processed.")
+    assert refused.json["errors"] == {"body": ["The body is shorter than its Content-Length."]}
 
 
 def test_a_chunked_body_has_the_same_limit(app, world):
@@ -171,15 +174,35 @@ def test_options_lists_the_served_methods(ask):
     assert (answer.status_code, answer.headers["Allow"]) == (200, "POST, GET, OPTIONS")
 
 
-def test_errors_name_fields_only_for_clients_that_expect_it(ask):
-    problems = {
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_errors_name_the_field_and_the_reason_in_both_profiles(ask, scheme):
+    refused = ask("POST", TEAMS, {}, scheme=scheme)
+
+    assert refused.status_code == 400
+    assert refused.json == {
         "detail": "This request can not be processed.",
         "errors": {"name": ["Missing data for required field."]},
     }
 
-    assert ask("POST", TEAMS, {}).json == {"detail": problems["detail"]}
-    assert ask("POST", TEAMS, {}, scheme="Token").json == problems
-    assert ask("POST", TEAMS, {}, headers={"Prefer": "respond-async, errors"}).json == problems
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_errors_name_the_field_in_xml_too(ask, scheme):
+    refused = ask("POST", TEAMS, {}, scheme=scheme, headers={"Accept": XML})
+
+    assert (refused.status_code, refused.mimetype) == (400, XML)
+    assert b"<errors><name><list-item>Missing data for required field.</list-item></name>" in refused.data
+
+
+def test_a_conflict_with_another_request_names_the_body(ask, monkeypatch):
+    from web.teams import teams
+
+    def conflict(self, parent, values):
+        raise peewee.IntegrityError("a row is gone")
+
+    monkeypatch.setattr(teams.Teams, "insert", conflict)
+    refused = ask("POST", TEAMS, {"name": "Search"})
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["body"])
 
 
 def test_an_unexpected_error_shows_and_logs_no_data(ask, app, caplog, monkeypatch):

@@ -44,7 +44,8 @@ def post_xml(ask: Any, data: bytes | str, kind: str = "application/xml", path: s
 def test_invalid_xml_is_refused(ask, data):
     refused = post_xml(ask, data)
 
-    assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
+    assert (refused.status_code, refused.json["detail"]) == (400, "This request can not be processed.")
+    assert all(refused.json["errors"].values())
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,15 @@ def test_a_disabled_or_outbound_integration_accepts_no_alerts(ask, world, change
 def test_a_body_that_is_no_alert_is_refused_and_not_stored(ask, world, body):
     answer = ask("POST", get_path("event", world), who=None, data=body, content_type="application/json")
 
-    assert (answer.status_code, answer.json) == (400, {"detail": "This request can not be processed."})
+    assert (answer.status_code, answer.json["detail"]) == (400, "This request can not be processed.")
+    assert set(answer.json["errors"]) <= {"body", "message"}
+    assert all(answer.json["errors"].values())
     assert not Receipt.select().exists()
 
 
-def test_the_error_names_the_field_for_the_client_profile(ask, world):
-    answer = ask("POST", get_path("event", world), {"message": "m", "alert_type": "loud"}, scheme="Token")
+@pytest.mark.parametrize("who", [None, "alice"])
+def test_the_error_names_the_field(ask, world, who):
+    answer = ask("POST", get_path("event", world), {"message": "m", "alert_type": "loud"}, who=who)
 
     assert list(answer.json["errors"]) == ["alert_type"]
 
