@@ -26,8 +26,9 @@ class Profile(Enum):
         return self is Profile.SPEC
 
     @property
-    def allows_partial_put(self) -> bool:
-        """Whether a PUT may omit fields that the specification requires."""
+    def allows_missing_fields(self) -> bool:
+        """Whether a PUT may omit fields that the specification requires, and a create those that published
+        clients omit."""
         return self is Profile.CLIENT
 
 

@@ -74,8 +74,8 @@ class Resource(Generic[Row, Parent]):
     put_may_omit: Collection[str] = ()
     # Values for fields that a create omits, if the table has no default.
     defaults: Mapping[str, object] = {}
-    # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
-    put_is_strict = False
+    # Required fields that a create may omit in the client profile, because published clients do.
+    client_may_omit: Collection[str] = ()
 
     def get_permission(self, verb: str) -> str:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
@@ -131,7 +131,7 @@ class Resource(Generic[Row, Parent]):
 
     def create(self, **ids: str) -> Row:
         parent = self.get_parent(**ids)
-        values = serialization.read_as(self.schema)
+        values = serialization.read_as(self.schema, partial=self._get_omitted())
         with self.transaction():
             row = self.insert(parent, self.check_values(values, parent, None))
         return self._reload(parent, row)
@@ -196,10 +196,13 @@ class Resource(Generic[Row, Parent]):
         setattr(row, self.parent_field.name, parent)
         return row
 
+    def _get_omitted(self) -> Collection[str]:
+        """Return the required fields that a create may omit."""
+        return self.client_may_omit if client_profile.current().allows_missing_fields else ()
+
     def _get_partial(self) -> bool | Collection[str]:
-        if request.method == "PATCH":
-            return True
-        if client_profile.current().allows_partial_put and not self.put_is_strict:
+        """Return the required fields that an update may omit; True: all."""
+        if request.method == "PATCH" or client_profile.current().allows_missing_fields:
             return True
         return self.put_may_omit
 

@@ -59,7 +59,10 @@ REFERENCES = (("sla", Sla), ("team_priority", Priority), ("task_template", TaskT
 
 
 class Services(Resource[Service, Team]):
-    """The services of a team. The three references are required, but two of them may be blank."""
+    """The services of a team. Three references are required, but two of them may be blank.
+
+    Older published clients do not send these two (contract 1.6, row 9).
+    """
 
     model = Service
     noun = "service"
@@ -68,7 +71,7 @@ class Services(Resource[Service, Team]):
     id_arg = "service_id"
     permissions = get_permissions("service")
     timer_column = "service"
-    put_is_strict = True
+    client_may_omit = ("team_priority", "sla")
 
     def select_rows(self, parent: Team) -> "peewee.ModelSelect[Service]":
         return join_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
