@@ -96,5 +96,5 @@ def _find_role(unique_id: str) -> CustomRole:
     )
     role: CustomRole | None = store().for_update(query).first()
     if role is None:
-        reject("custom_role", "The account has no such role.")
+        reject("custom_role", f"{unique_id} is not a custom role of this account.")
     return role

@@ -86,7 +86,7 @@ def resend(username: str) -> dict[str, str]:
 def _find_team(account: Account, team_id: str) -> Team:
     team: Team | None = Team.select().where(Team.account == account, Team.unique_id == team_id).first()
     if team is None:
-        reject("team", "The account has no such team.")
+        reject("team", f"{team_id} is not a team of this account.")
     access.require_team_member(viewer(), team.id)
     return team
 

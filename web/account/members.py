@@ -149,7 +149,7 @@ def remove_member() -> None:
 
 def _check_removable(user: User) -> User:
     if user.removed_at is not None:
-        reject("username", "The account has no such member.")
+        reject("username", f"{user.username} is not a member of this account.")
     if user.id == viewer().user.id:
         reject("username", "You cannot remove yourself.")
     if user.role == AccountRole.OWNER:

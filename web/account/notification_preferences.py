@@ -175,7 +175,7 @@ def _find_contact(user: User, contact_id: str) -> ContactMethod:
         .first()
     )
     if contact is None:
-        reject("contact", "This person has no such contact method.")
+        reject("contact", f"{contact_id} is not a contact method of this person.")
     return contact
 
 

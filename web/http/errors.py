@@ -5,7 +5,8 @@ Raise BadRequest, Forbidden or NotFound where the error is found; error_handlers
 a second member `errors`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NoReturn
 
 from marshmallow.exceptions import SCHEMA
@@ -76,6 +77,17 @@ class Busy(Unavailable):
 def reject(field: str, reason: str) -> NoReturn:
     """Refuse the request because of one field."""
     raise BadRequest({field: [reason]})
+
+
+# How many places of a body one answer names.
+MAX_PLACES = 20
+
+
+def reject_places(wrong: Iterable[tuple[str, str]]) -> None:
+    """Refuse the request if a place in its body is wrong: pairs of a place and a reason."""
+    fields = {place: [reason] for place, reason in islice(wrong, MAX_PLACES)}
+    if fields:
+        raise BadRequest(fields)
 
 
 def flatten(messages: object, name: str = "") -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ No field has a default: a create uses the table's default for a missing field, a
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 from zoneinfo import available_timezones
@@ -41,6 +42,8 @@ RawData = Mapping[str, object] | None
 class Schema(marshmallow.Schema):
     """Base of the schemas of the interface's objects."""
 
+    error_messages = {"type": "Must be an object."}
+
     class Meta:
         unknown = EXCLUDE
 
@@ -51,6 +54,8 @@ class Text(fields.String):
     Control characters and marks that change the direction of text are removed, since they can make a name
     look like another one. A text of at most 255 characters is a name: it has one line.
     """
+
+    default_error_messages = {"invalid": "Must be text."}
 
     # Whether only NUL is removed, which no store accepts: for text that is compared with payloads.
     as_sent = False
@@ -124,10 +129,13 @@ class Email(Text):
 class Number(fields.Integer):
     """A whole number, also as text or as an integral float; always a JSON integer in answers."""
 
+    default_error_messages = {"invalid": "Must be a whole number."}
+
     def __init__(
         self, *, min_value: int = -MAX_INTEGER, max_value: int = MAX_INTEGER, **options: Any
     ) -> None:
-        options.setdefault("validate", validate.Range(min=min_value, max=max_value))
+        why = f"Must be from {min_value} to {max_value}."
+        options.setdefault("validate", validate.Range(min=min_value, max=max_value, error=why))
         super().__init__(**options)
 
     def _validated(self, value: object) -> int:
@@ -141,10 +149,22 @@ class Number(fields.Integer):
 
 
 class Choice(Number):
-    """One of the numbers of an enumeration or a table."""
+    """One of the numbers of an enumeration or a table. `names` are the meanings of numbers without a name."""
 
-    def __init__(self, members: Iterable[int], **options: Any) -> None:
-        super().__init__(validate=validate.OneOf([int(member) for member in members]), **options)
+    def __init__(
+        self, members: Iterable[int] = (), *, names: Mapping[int, str] | None = None, **options: Any
+    ) -> None:
+        known = {int(member): _get_name(member) for member in members} | dict(names or {})
+        texts = [f"{number} ({name})" if name else f"{number}" for number, name in known.items()]
+        why = f"Must be {', '.join(texts[:-1])} or {texts[-1]}."
+        super().__init__(
+            validate=validate.OneOf(list(known), error=why), error_messages={"invalid": why}, **options
+        )
+
+
+def _get_name(member: int) -> str:
+    """Return the name of a member of an enumeration in words; "" for another number."""
+    return member.name.lower().replace("_", " ") if isinstance(member, IntEnum) else ""
 
 
 def _blank_to_none(value: object) -> object:
@@ -167,11 +187,13 @@ class OptionalNumber(Number):
 class Boolean(fields.Boolean):
     """true or false, also as a number or as text."""
 
+    default_error_messages = {"invalid": "Must be true or false."}
+
 
 class Moment(fields.Field[datetime]):
     """An aware datetime; in answers UTC with a literal Z and six fractional digits."""
 
-    default_error_messages = {"invalid": "Not a date and time."}
+    default_error_messages = {"invalid": "Must be a date and time, for example 2026-03-02T17:00:00Z."}
 
     def _serialize(
         self, value: datetime | str | None, attr: str | None, obj: object, **kwargs: object
@@ -236,7 +258,7 @@ def _load_time_zones() -> frozenset[str]:
 class TimeZone(Text):
     """The IANA name of a time zone, or an alias; "" and null mean UTC."""
 
-    default_error_messages = {"unknown": "Not the name of a time zone."}
+    default_error_messages = {"unknown": "Must be the name of a time zone, for example Europe/Berlin."}
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip() or "UTC"
@@ -271,7 +293,7 @@ class Reference(fields.Field[Any]):
     The resource checks whether the object exists and whether the viewer may refer to it.
     """
 
-    default_error_messages = {"invalid": "Not an id.", "blank": "This may not be blank."}
+    default_error_messages = {"invalid": "Must be an id as text.", "blank": "Must not be blank."}
 
     def __init__(
         self, *, key: str = "unique_id", blank: bool = True, absent: str | None = None, **options: Any
@@ -308,6 +330,8 @@ class Reference(fields.Field[Any]):
 class Username(Reference):
     """A reference to a person by username."""
 
+    default_error_messages = {"invalid": "Must be a username as text."}
+
     def __init__(self, **options: Any) -> None:
         super().__init__(key="username", **options)
 
@@ -315,7 +339,7 @@ class Username(Reference):
 class Uuid(fields.Field[str]):
     """A UUID that is only stored, not looked up; "" means null."""
 
-    default_error_messages = {"invalid": "Not an id."}
+    default_error_messages = {"invalid": "Must be a UUID."}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
@@ -337,7 +361,7 @@ class List(fields.List):
     The limit exists because a request may hold a lock of the store while it processes the items.
     """
 
-    default_error_messages = {"long": "No more than {max_items} items."}
+    default_error_messages = {"invalid": "Must be a list.", "long": "Must have at most {max_items} items."}
 
     def __init__(self, *args: Any, max_items: int = 100, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -358,6 +382,8 @@ class Nested(fields.Nested):
 
     "" means null.
     """
+
+    default_error_messages = {"type": "Must be an object."}
 
     def deserialize(
         self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object

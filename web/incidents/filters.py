@@ -11,7 +11,7 @@ from typing import Any
 
 import peewee
 from flask import request
-from marshmallow import ValidationError, validate
+from marshmallow import ValidationError
 
 from models.domain.enums import IncidentStatus
 from models.store.base import Table
@@ -23,7 +23,7 @@ from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from web.http import access, paging, serialization
 from web.http.auth import viewer
 from web.http.errors import BadRequest
-from web.http.fields import List, Moment, Number, RawData, Schema, Text
+from web.http.fields import Choice, List, Moment, RawData, Schema, Text
 from web.incidents.schemas import IncidentPageSchema, PlainPageSchema, fill
 
 # Status -1 means open incidents, 0 means all incidents.
@@ -59,8 +59,8 @@ def id_list() -> List:
 class FilterSchema(Schema):
     """A filter for incidents. A missing field sets no limit, except `status`: its default is 1."""
 
-    all_teams = Number(validate=validate.OneOf([0, 1]))
-    status = Number(validate=validate.OneOf([OPEN, ALL, *map(int, IncidentStatus)]))
+    all_teams = Choice(names={0: "own teams", 1: "all teams"})
+    status = Choice(IncidentStatus, names={OPEN: "open", ALL: "all"})
     team_ids = id_list()
     service_ids = id_list()
     user_ids = id_list()
@@ -71,7 +71,7 @@ class FilterSchema(Schema):
     escalation_policy_ids = id_list()
     from_date = FilterMoment(allow_none=True)
     to_date = FilterMoment(allow_none=True)
-    postmortem_filter = Number(validate=validate.OneOf([ANY, WITHOUT, WITH]))
+    postmortem_filter = Choice(names={ANY: "any", WITHOUT: "without a postmortem", WITH: "with one"})
 
 
 FILTER = FilterSchema()

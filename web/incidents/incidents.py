@@ -50,7 +50,7 @@ def create() -> Incident:
     with store().write_transaction():
         found = load_service_config(service.id, get_policy_ids(requested), slas=get_sla_ids(requested))
         if found is None:
-            reject("service", "No such service.")
+            reject("service", "The service was deleted meanwhile.")
         new = _build_new(load_assignee(requested))
         effects = _open(new, *found, build_viewer_author(), now())
         written = apply(ChangeSet(effects=list(effects)))
@@ -85,7 +85,7 @@ def _find_service(unique_id: str) -> Service:
         .first()
     )
     if service is None:
-        reject("service", "No such service.")
+        reject("service", f"{unique_id} is not a service of this account.")
     access.require_permission(viewer(), service.team_id)
     return service
 
@@ -114,7 +114,7 @@ def load_assignee(requested: dict[str, Any]) -> dict[str, Any]:
         return requested
     found = load_people([username])
     if username not in found:
-        reject("assigned_to", "Nobody in this account has that username.")
+        reject("assigned_to", f"{username} is not a member of this account.")
     return {**requested, "assigned_to": found[username]}
 
 

@@ -123,7 +123,7 @@ class IncidentChangeSchema(Schema):
 
     title = Title()
     summary = Summary()
-    status = Number(min_value=0, max_value=max(IncidentStatus))
+    status = Choice(IncidentStatus, names={0: "unchanged"})
     urgency = Choice(Urgency)
     assigned_to = Username()
     escalation_policy = Reference()

@@ -12,7 +12,7 @@ from models.store.ids import new_uuid
 from models.tables.schedules import Schedule
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
-from web.http.errors import reject
+from web.http.errors import reject, reject_places
 from web.http.fields import (
     LONG_TEXT,
     MINUTES_LIMIT,
@@ -152,7 +152,7 @@ def _build_rules(team: Team, items: list[NewStep], known: Collection[str]) -> li
             "rules",
             "Delays count from the start of the escalation, so no delay may be less than the one before.",
         )
-    _require_targets(team, ordered, known)
+    _require_targets(team, items, known)
     return [
         {
             "unique_id": new_uuid(),
@@ -197,15 +197,18 @@ def _build_targets(items: list[NewTarget]) -> list[dict[str, object]]:
 
 def _require_targets(team: Team, rules: list[NewStep], known: Collection[str]) -> None:
     """Raise BadRequest unless all people are in the account and the team may use all schedules."""
-    target_ids: dict[int, set[str]] = {kind: set() for kind in TargetType}
-    for rule in rules:
-        for target in rule.get("targets", []):
-            target_ids[target["target_type"]].add(target["target_id"])
-    get_account_members(team.account, target_ids[TargetType.USER], "rules")
-    if not target_ids[TargetType.SCHEDULE] <= find_usable_schedules(
-        team, target_ids[TargetType.SCHEDULE]
-    ).union(known):
-        reject("rules", "The team has no such schedule.")
+    named: dict[int, list[tuple[str, str]]] = {kind: [] for kind in TargetType}
+    for step, rule in enumerate(rules):
+        for place, target in enumerate(rule.get("targets", [])):
+            named[target["target_type"]].append((f"rules.{step}.targets.{place}", target["target_id"]))
+    get_account_members(team.account, named[TargetType.USER])
+    schedules = {target_id for _, target_id in named[TargetType.SCHEDULE]}
+    usable = find_usable_schedules(team, schedules).union(known)
+    reject_places(
+        (place, f"{target_id} is not a schedule that this team may use.")
+        for place, target_id in named[TargetType.SCHEDULE]
+        if target_id not in usable
+    )
 
 
 def find_usable_schedules(team: Team, unique_ids: Collection[str]) -> set[str]:

@@ -6,7 +6,7 @@ client sends back unchanged stay the same.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, time
 from typing import Any
 
@@ -68,13 +68,15 @@ class ChosenId(Text):
 class TimeOfDay(Text):
     """A local time, HH:MM:SS in answers; requests may omit leading zeros and seconds."""
 
-    default_error_messages = {"time": "Not a time of day."}
+    _WHY = "Must be a time of day, for example 18:00:00."
+
+    default_error_messages = {"time": _WHY}
 
     _PARTS = re.compile("([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}))?")
 
     def __init__(self, *, required: bool = False) -> None:
         pattern = "^([01]?[0-9]|2[0-3]):[0-5]?[0-9](:[0-5]?[0-9])?$"
-        super().__init__(validate=validate.Regexp(pattern), required=required)
+        super().__init__(validate=validate.Regexp(pattern, error=self._WHY), required=required)
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))
@@ -192,12 +194,11 @@ class Schedules(Resource[Schedule, Team]):
 
     def check_values(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, object]:
         if "layers" in values:
-            turns = (turn["user"] for layer in values["layers"] for turn in layer.get("users", []))
-            get_account_members(parent.account, turns, "layers")
+            get_account_members(parent.account, _list_turns(values["layers"]))
             values["layers"] = _build_layers(values["layers"], row.layers if row else [], now())
         if "overrides" in values:
-            usernames = (override["user"] for override in values["overrides"])
-            people = get_account_members(parent.account, usernames, "overrides")
+            named = [(f"overrides.{n}", override["user"]) for n, override in enumerate(values["overrides"])]
+            people = get_account_members(parent.account, named)
             values["overrides"] = [{**each, "user": people[each["user"]]} for each in values["overrides"]]
         return values
 
@@ -212,6 +213,13 @@ class Schedules(Resource[Schedule, Team]):
         super().change(row, values)
         if overrides is not None:
             _replace_overrides(row, overrides, now())
+
+
+def _list_turns(layers: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the place and the username of each turn."""
+    for number, layer in enumerate(layers):
+        for place, turn in enumerate(layer.get("users", [])):
+            yield f"layers.{number}.users.{place}", turn["user"]
 
 
 def _count_connections(account: Account) -> Counter[str]:

@@ -179,7 +179,7 @@ def _move(router: GlobalRouter, unique_id: str, position: int) -> None:
     rules = RULES.select_rows(router)
     moved = rules.where(RouterRule.unique_id == unique_id).first()
     if moved is None:
-        reject("rule", "The router has no such rule.")
+        reject("rule", f"{unique_id} is not a rule of this router.")
     old, new = moved.position, min(position, rules.count())
     step = 1 if new < old else -1
     between = RouterRule.position.between(min(old, new), max(old, new))
@@ -219,7 +219,10 @@ def _get_target(place: int, action: NewAction, targets: Mapping[str, str]) -> st
         return None
     target = targets.get(action.get("integration") or "")
     if target is None:
-        reject(f"actions.{place}.integration", "The account has no such integration for alerts.")
+        reject(
+            f"actions.{place}.integration",
+            "Must be the id or key of an integration of this account that takes alerts.",
+        )
     return target
 
 

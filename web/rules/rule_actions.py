@@ -159,8 +159,8 @@ def _check_actions(actions: list[dict[str, Any]], team: Team | None) -> None:
     names = load_names(team, actions) if team else {}
     for place, action in enumerate(actions):
         for kind, field, ids in _list_references(action):
-            if not names.get(kind, {}).keys() >= set(ids):
-                reject(f"actions.{place}.{field}", f"The team has no such {kind}.")
+            if missing := [id_ for id_ in ids if id_ not in names.get(kind, {})]:
+                reject(f"actions.{place}.{field}", f"{missing[0]} is not a {kind} that this team may use.")
 
 
 def _check_action(where: str, action: Action) -> None:
@@ -171,7 +171,7 @@ def _check_action(where: str, action: Action) -> None:
             reject(f"{where}.{text.name}", str(error))
     for kind, field, ids in _list_references(action):
         if not all(_is_id(kind, id_) for id_ in ids):
-            reject(f"{where}.{field}", f"This is not the id of a {kind}.")
+            reject(f"{where}.{field}", f"Must be the id of a {kind}.")
 
 
 def show_action(action: Action, names: Names) -> dict[str, object]:

@@ -10,7 +10,7 @@ from pipeline.rules.conditions import paths
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Boolean, List, Moment, Nested, Number, RawText, Reference, Schema, Text
+from web.http.fields import Boolean, Choice, List, Moment, Nested, Number, RawText, Reference, Schema, Text
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
 
@@ -36,7 +36,7 @@ class GroupingPolicySchema(Schema):
 
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
-    match_mode = Number(validate=validate.OneOf([1, 2]))
+    match_mode = Choice(names={1: "any field", 2: "all fields"})
     match_fields = Nested(MatchFieldsSchema, required=True)
     time_window = Number(min_value=1, max_value=20)
     is_active = Boolean()

@@ -3,7 +3,7 @@
 from typing import Any
 
 import peewee
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from models.domain.applications import APPLICATIONS, HEARTBEAT, Application
 from models.domain.enums import IntegrationType, Urgency
@@ -48,7 +48,9 @@ class IntegrationSchema(Schema):
     integration_key = Text(dump_only=True)
     created_by = Username(dump_only=True)
     is_enabled = Boolean()
-    create_incidents_for = Number(validate=validate.OneOf([0, 1, 2, 3]))
+    create_incidents_for = Choice(
+        names={0: "none", 1: "critical", 2: "critical and error", 3: "critical, error and warning"},
+    )
     integration_type = Choice(IntegrationType)
     default_urgency = Choice(Urgency)
     webhook_url = fields.Function(lambda integration: webhook_url(integration))
@@ -88,7 +90,7 @@ class Integrations(Resource[Integration, Service]):
         if "application" in values:
             values["application"] = values["application"].lower()
             if values["application"] not in APPLICATIONS:
-                reject("application", "No such application.")
+                reject("application", "Must be an application of the list at /api/account/applications/.")
         return values
 
     def insert(self, parent: Service, values: dict[str, object]) -> Integration:
@@ -152,7 +154,7 @@ def regenerate_key() -> Integration:
         .first()
     )
     if names is None:
-        reject("integration_unique_id", "No such integration.")
+        reject("integration_unique_id", f"{unique_id} is not an integration of this account.")
     service = access.access_service(viewer(), names.service.team.unique_id, names.service.unique_id)
     with config_transaction():
         key = Integration.update(integration_key=new_uuid())

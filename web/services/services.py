@@ -1,6 +1,6 @@
 """Services, which are monitored systems. Contract section 3.6."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +9,11 @@ from flask import request
 
 from models.domain.enums import Collation, ServiceStatus
 from models.load.maintenance import load_windows
+from models.store.base import Table
 from models.tables.accounts import User
 from models.tables.services import Service
 from models.tables.tasks import TaskTemplate
-from models.tables.teams import EscalationPolicy, Priority, Sla, Team
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from schedules.maintenance import find_in_force, was_in_force
 from web.http.access import Row
 from web.http.auth import now, viewer
@@ -177,11 +178,20 @@ _CHECKED_FIELDS = (
 )
 
 
+NOUNS: Mapping[type[Table], str] = {
+    Sla: "an SLA",
+    Priority: "a priority",
+    Tag: "a tag",
+    TaskTemplate: "a task template",
+    IncidentRole: "an incident role",
+}
+
+
 def get_team_row(model: type[Row], team: Team | int, unique_id: str, field: str) -> Row:
     """Return the row that a body names. Raise BadRequest for the field if the team has no such row."""
     row: Row | None = model.select().where(model.team == team, model.unique_id == unique_id).first()
     if row is None:
-        reject(field, "The team has no such object.")
+        reject(field, f"{unique_id} is not the id of {NOUNS[model]} of this team.")
     return row
 
 
@@ -192,7 +202,7 @@ def get_usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolic
     """
     found = find_usable_policies(team, [unique_id])
     if not found:
-        reject(field, "The team has no such escalation policy.")
+        reject(field, f"{unique_id} is not an escalation policy that this team may use.")
     return found[0]
 
 

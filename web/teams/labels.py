@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from typing import Any, NotRequired, TypedDict
 
-from marshmallow import fields, pre_load, validate
+from marshmallow import fields, pre_load
 
+from models.domain.enums import SlaTargetKind
 from models.store.ids import new_uuid
 from models.tables.teams import Priority, Sla, Tag, Team
 from web.http.fields import (
     LONG_TEXT,
     Boolean,
+    Choice,
     List,
     Moment,
     Nested,
@@ -102,7 +104,7 @@ class SlaEscalationSchema(Schema):
 
     unique_id = Uuid()
     time = Number(min_value=-MAX_SLA_S, max_value=MAX_SLA_S, required=True)
-    type = Number(required=True, validate=validate.OneOf([1, 2]))
+    type = Choice(SlaTargetKind, required=True)
     responders = List(Nested(SlaResponderSchema))
     responder = List(Nested(SlaResponderSchema), attribute="responders", dump_only=True)
 
@@ -150,13 +152,16 @@ class Slas(TeamElement[Sla]):
 
     def check_values(self, values: dict[str, Any], parent: Team, row: Sla | None) -> dict[str, object]:
         if "escalations" in values:
-            get_account_members(parent.account, _list_usernames(values["escalations"]), "escalations")
+            get_account_members(parent.account, _list_usernames(values["escalations"]))
             values["escalations"] = _build_escalations(values["escalations"], row.escalations if row else [])
         return values
 
 
-def _list_usernames(escalations: list[NewEscalation]) -> Iterator[str]:
-    return (responder["user"] for new in escalations for responder in new.get("responders", []))
+def _list_usernames(escalations: list[NewEscalation]) -> Iterator[tuple[str, str]]:
+    """Yield the place and the username of each responder."""
+    for step, new in enumerate(escalations):
+        for place, responder in enumerate(new.get("responders", [])):
+            yield f"escalations.{step}.responders.{place}", responder["user"]
 
 
 def _build_escalations(new: list[NewEscalation], before: list[dict[str, Any]]) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ from models.store.ids import new_uuid
 from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.services import Service
 from models.tables.teams import Team
-from web.http.errors import reject
+from web.http.errors import reject, reject_places
 from web.http.fields import (
     InputMoment,
     List,
@@ -100,8 +100,11 @@ def _find_services(team: Team, ids: list[str]) -> list[Service]:
         reject("services", "A service is in the list twice.")
     found = Service.select().where(Service.team == team, Service.unique_id.in_(ids))
     by_id = {service.unique_id: service for service in found}
-    if len(by_id) != len(ids):
-        reject("services", "The team has no such service.")
+    reject_places(
+        (f"services.{place}", f"{unique_id} is not a service of this team.")
+        for place, unique_id in enumerate(ids)
+        if unique_id not in by_id
+    )
     return [by_id[unique_id] for unique_id in ids]
 
 

@@ -13,7 +13,7 @@ from models.tables.incidents import Incident
 from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.teams import Team
 from web.http.auth import now
-from web.http.errors import reject
+from web.http.errors import reject_places
 from web.http.fields import List, Moment, Nested, Number, Reference, Schema, Text, Username
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
@@ -120,8 +120,11 @@ def _find_incidents(team: Team, incident_ids: list[str]) -> list[Incident]:
         else ()
     )
     known = {incident.unique_id: incident for incident in found}
-    if not known.keys() >= set(incident_ids):
-        reject("incidents", "The team has no such incident.")
+    reject_places(
+        (f"incidents.{place}", f"{unique_id} is not an incident of this team.")
+        for place, unique_id in enumerate(incident_ids)
+        if unique_id not in known
+    )
     return [known[unique_id] for unique_id in dict.fromkeys(incident_ids)]
 
 

@@ -3,11 +3,10 @@
 from typing import Any
 
 import peewee
-from marshmallow import validate
 
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole
-from web.http.fields import LONG_TEXT, Moment, Number, OptionalNumber, Reference, Schema, Text
+from web.http.fields import LONG_TEXT, Choice, Moment, Number, OptionalNumber, Reference, Schema, Text
 from web.http.permissions import get_permissions
 from web.http.resource import OrderedResource, TeamElement
 from web.services.services import get_team_row
@@ -23,7 +22,7 @@ class TaskTemplateSchema(Schema):
     name = Text(required=True)
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
-    due_immediately = Number(validate=validate.OneOf([0, 1]))
+    due_immediately = Choice(names={0: "no", 1: "yes"})
 
 
 class TaskTemplates(TeamElement[TaskTemplate]):

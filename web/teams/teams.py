@@ -15,7 +15,7 @@ from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web.http import access
 from web.http.auth import now, viewer
-from web.http.errors import reject
+from web.http.errors import reject, reject_places
 from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema
 from web.http.permissions import ADMIN, MANAGER, ReadWrite, get_permissions
 from web.http.resource import Resource, attach, is_in_account, lock_row, lock_services
@@ -151,20 +151,24 @@ def get_account_member(account: Account, username: str, field: str) -> User:
     """Return the member of the account that a body names. Raise BadRequest for the field if there is none."""
     user = access.find_member(account, username)
     if user is None:
-        reject(field, "Nobody in this account has that username.")
+        reject(field, f"{username} is not a member of this account.")
     return user
 
 
-def get_account_members(account: Account, usernames: Iterable[str], field: str) -> dict[str, User]:
+def get_account_members(account: Account, named: Iterable[tuple[str, str]]) -> dict[str, User]:
     """Return the members of the account that a body names, by username.
 
-    Raise BadRequest for the field if one of them is unknown.
+    `named` are pairs of a place in the body and a username. Raise BadRequest for the places of unknown ones.
     """
-    names = set(usernames)
+    places = list(named)
+    names = {username for _, username in places}
     members = User.select().where(User.account == account, User.removed_at.is_null())
     found = {user.username: user for user in members.where(User.username.in_(names))} if names else {}
-    if found.keys() != names:
-        reject(field, "At least one of these users is not in this account.")
+    reject_places(
+        (place, f"{username} is not a member of this account.")
+        for place, username in places
+        if username not in found
+    )
     return found
 
 

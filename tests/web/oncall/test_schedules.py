@@ -199,7 +199,8 @@ def test_a_turn_of_a_person_of_another_account_is_refused(ask, path, layer, over
 
     refused = ask("POST", path, {"name": "x", field: [one]}, scheme="Token")
 
-    assert (refused.status_code, list(refused.json["errors"])) == (400, [field])
+    place = {"layers": "layers.0.users.1", "overrides": "overrides.0"}[field]
+    assert (refused.status_code, list(refused.json["errors"])) == (400, [place])
     assert Schedule.select().count() == 0
 
 

@@ -112,9 +112,13 @@ def test_duplicate_services_and_services_of_another_team_are_refused(ask, path, 
     mallorys = provisioning.create_service(world.mallorys_team, "x", policy, world.mallory, now)
     mine = world.service.unique_id
 
-    for services in ([mine, {"service": mine}], [mine, charlies.unique_id], [mallorys.unique_id]):
+    for services, place in (
+        ([mine, {"service": mine}], "services"),
+        ([mine, charlies.unique_id], "services.1"),
+        ([mallorys.unique_id], "services.0"),
+    ):
         refused = ask("POST", path, {**body, "services": services}, scheme="Token")
-        assert (refused.status_code, list(refused.json["errors"])) == (400, ["services"])
+        assert (refused.status_code, list(refused.json["errors"])) == (400, [place])
     assert (Maintenance.select().count(), MaintenanceService.select().count()) == (0, 0)
 
 

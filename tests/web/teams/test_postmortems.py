@@ -128,7 +128,7 @@ def test_incidents_of_another_team_are_refused(ask, path, body, world):
 
     refused = ask("POST", path, {**body, "incidents": [foreign]}, scheme="Token")
 
-    assert (refused.status_code, list(refused.json["errors"])) == (400, ["incidents"])
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["incidents.0"])
 
 
 def test_the_author_must_be_a_member_of_the_account(ask, path, body, world, now):
