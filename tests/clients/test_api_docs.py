@@ -9,12 +9,34 @@ from pathlib import Path
 import pytest
 
 from models.domain.enums import AccountRole, TeamRole
+from pipeline.sources import SOURCES
+from pipeline.sources.cleaning import MESSAGE_LIMIT, PAYLOAD_DEPTH, SUMMARY_LIMIT
+from pipeline.sources.prometheus import MAX_ALERTS
 from tests.support.requirements import skip_or_fail
+from web.app import BODY_LIMIT
 from web.http import permissions
+from web.http.fields import LONG_TEXT, NAME_LIMIT
 from web.http.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed
 
+MIB = 1024 * 1024
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "api.md").read_text()
+
+
+def test_its_limits_are_those_of_the_code():
+    generic, prometheus = (SOURCES[name].max_bytes for name in ("generic", "prometheus"))
+    limits = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \| (?:4|tr|me)[^|]+\|$", TEXT, re.MULTILINE))
+
+    assert limits["body of an alert or a ping"] == f"{generic // 1024} KiB"
+    assert limits["body of Alertmanager"] == f"{prometheus // MIB} MiB and {MAX_ALERTS:,} alerts"
+    assert limits["body of another request"] == f"{BODY_LIMIT // MIB} MiB"
+    assert limits["`payload` of an alert"] == f"{PAYLOAD_DEPTH} levels of objects and lists"
+    assert (
+        limits["`message` of an alert"] == limits["title of an incident"] == f"{MESSAGE_LIMIT:,} characters"
+    )
+    assert limits["`summary` of an alert"] == f"{SUMMARY_LIMIT:,} characters"
+    assert limits["names"] == f"{NAME_LIMIT} characters"
+    assert limits["texts such as `summary` and `description`"] == f"{LONG_TEXT:,} characters"
 
 
 def test_its_commands_work_one_after_another(instance, tmp_path):

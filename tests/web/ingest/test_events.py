@@ -133,6 +133,32 @@ def test_a_body_over_its_limit_is_too_large(ask, world, form, limit):
     assert Receipt.select().count() == 1
 
 
+def nest(levels):
+    """Return an object with this many levels of objects and lists."""
+    inner = "x"
+    for level in range(levels - 1):
+        inner = [inner] if level % 2 else {"a": inner}
+    return {"payload": inner}
+
+
+@pytest.mark.parametrize("form", ["event", "generic"])
+def test_a_payload_has_at_most_100_levels(ask, world, form):
+    """The limit that docs/api.md states, on both addresses; the second one has a fast path."""
+    deepest = ask("POST", get_path(form, world), {**CRITICAL, "payload": nest(100)}, who=None)
+    refused = ask("POST", get_path(form, world), {**CRITICAL, "payload": nest(101)}, who=None)
+
+    assert deepest.status_code in (200, 201)
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["payload"])
+    assert Receipt.select().count() == 1
+
+
+def test_a_message_is_truncated_after_1000_characters(ask, world):
+    sent = ask("POST", get_path("event", world), {**CRITICAL, "message": "m" * 1001, "summary": "s" * 16_385})
+
+    assert sent.status_code == 201
+    assert (len(sent.json["message"]), len(sent.json["summary"])) == (1000, 16_384)
+
+
 def test_simultaneous_requests_share_a_commit(app, world, monkeypatch):
     """While one commit is blocked, other requests arrive. The next commit contains all of them."""
     may_commit, groups = threading.Event(), []
