@@ -428,9 +428,9 @@ def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
     if route.auth:
         yield errors.NotAuthenticated
         yield errors.Forbidden
+        # Also instead of NotAuthenticated, after many invalid tokens of one address.
+        yield errors.Throttled
     yield errors.NotFound
     if route.body is not None or route.doc_body is not None:
         yield errors.TooLarge
-    if route.rate_limits or route.concurrency_limit or route.min_interval:
-        yield errors.Throttled
     yield errors.Unavailable

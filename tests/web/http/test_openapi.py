@@ -61,13 +61,32 @@ def test_each_operation_describes_its_parameters_and_errors(described, route):
     assert ("requestBody" in operation_doc) == (route.body is not None or route.doc_body is not None)
     refused = {int(status) for status in operation_doc["responses"]} - {route.status}
     assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
-    assert (413 in refused, 429 in refused) == (
-        "requestBody" in operation_doc,
-        bool(route.rate_limits or route.concurrency_limit or route.min_interval),
-    )
+    # Each operation with a token gets 429 after many invalid tokens of one address.
+    assert (413 in refused, 429 in refused) == ("requestBody" in operation_doc, route.auth is not None)
     assert operation_doc["security"] == ([{"bearerAuth": []}] if route.auth else [])
     assert operation_doc["x-needs"] == route.permission
     assert operation_doc["description"]
+
+
+def test_an_operation_with_its_own_limit_is_one_with_a_token():
+    """Else its 429 would not be declared."""
+    limited = [r for r in DOCUMENTED if r.rate_limits or r.concurrency_limit or r.min_interval]
+
+    assert limited
+    assert all(route.auth for route in limited)
+
+
+@pytest.mark.parametrize("name", ["Alert", "Event"])
+def test_the_incident_of_an_alert_may_be_null(described, name):
+    assert described["components"]["schemas"][name]["properties"]["incident"]["type"] == ["integer", "null"]
+
+
+@pytest.mark.parametrize("name", ["PolicySummary", "OnCallTeam", "OnCallStep", "User"])
+def test_texts_of_who_is_on_call_have_no_limit(described, name):
+    """A summary of a policy may be much longer than a name."""
+    fields = described["components"]["schemas"][name]["properties"].values()
+
+    assert not any(limit in field for field in fields for limit in openapi.LIMITS)
 
 
 def test_the_description_explains_permissions_in_words(described):
