@@ -45,7 +45,7 @@ class Schedule(ObjectTable):
     summary = peewee.TextField(default="")
     description = peewee.TextField(default="")
     time_zone = peewee.CharField(max_length=64, default="UTC")
-    shift_time_in_dst = peewee.BooleanField(default=False)
+    shift_time_in_dst = peewee.BooleanField(default=True)
     layers = JsonField(default=list)
 
 

@@ -234,3 +234,33 @@ def test_a_restarted_run_that_loses_its_last_step_notifies_the_last_resort(timel
     timeline.after(hours=2)
 
     assert timeline.mails() == [("alice", DISK)]
+
+
+@pytest.mark.parametrize(
+    ("choice", "in_summer"),
+    [({}, "charlie"), ({"shift_time_in_dst": False}, "bob")],
+    ids=["by default", "elapsed time"],
+)
+def test_a_night_begins_with_its_own_person_after_the_clock_change(timeline, world, now, choice, in_summer):
+    """Handoffs are at 22:00 in Berlin; in elapsed time, at 23:00 in summer."""
+    night = stored.layer(
+        world.bob,
+        world.charlie,
+        start=now.replace(hour=21),
+        restriction_type=1,
+        restrictions=[stored.restriction("22:00:00", 8 * 3600)],
+    )
+    nights = stored.schedule(world.team, night, time_zone="Europe/Berlin", **choice)
+    set_policy(world, (0, nights))
+
+    # Saturday, 28 March, 22:30 in winter time. Clocks change in this night.
+    timeline.after(days=24, hours=9, minutes=30)
+    timeline.alert("Disk full", entity="db1")
+    # Sunday, 29 March, 22:30 in summer time.
+    timeline.after(hours=23)
+    timeline.alert("Disk full", entity="db2")
+    # Monday, 26 October, 22:30 in winter time again.
+    timeline.after(days=211, hours=1)
+    timeline.alert("Disk full", entity="db3")
+
+    assert [person for person, _ in timeline.mails()] == ["bob", in_summer, "bob"]

@@ -164,7 +164,12 @@ class ScheduleSchema(Schema):
     overrides = List(Nested(ListedOverrideSchema), max_items=MAX_OVERRIDES)
     unique_id = Text(dump_only=True)
     connections = Number(dump_only=True)
-    shift_time_in_dst = Boolean()
+    shift_time_in_dst = Boolean(
+        metadata={
+            "description": "true (the default of a new schedule): handoffs keep their local time when clocks"
+            " change for daylight saving. false: turns count in elapsed time, so handoffs move by an hour."
+        }
+    )
 
 
 LAYER = LayerSchema()

@@ -261,7 +261,7 @@ def test_events_match_the_shifts_at_both_clock_changes(subscribe, set_now, world
 def test_the_two_equal_hours_of_a_clock_change_are_different_events(subscribe, set_now, world):
     """Both begin at 02:00 local time."""
     hourly = stored.layer(world.alice, world.bob, shift_length=3600)
-    night_schedule = stored.schedule(world.team, hourly, time_zone="Europe/Berlin")
+    night_schedule = stored.schedule(world.team, hourly, time_zone="Europe/Berlin", shift_time_in_dst=False)
     set_now(datetime(2026, 10, 24, 9, tzinfo=UTC))
 
     events = subscribe(night_schedule, query="?months=1")

@@ -56,8 +56,19 @@ def test_a_schedule_needs_only_a_name(make, world):
     assert made == {
         "name": "Nights", "summary": "", "description": "", "time_zone": "UTC", "layers": [], "overrides": [],
         "team": world.team.unique_id, "unique_id": made["unique_id"], "connections": 0,
-        "shift_time_in_dst": False,
+        "shift_time_in_dst": True,
     }  # fmt: skip
+
+
+def test_handoffs_keep_their_local_time_unless_the_client_says_otherwise(ask, make, path):
+    by_default, chosen = make(name="Nights"), make(name="Turns", shift_time_in_dst=False)
+    assert (by_default["shift_time_in_dst"], chosen["shift_time_in_dst"]) == (True, False)
+
+    # An update without the field changes nothing.
+    for schedule, kept in ((by_default, True), (chosen, False)):
+        for method in ("PUT", "PATCH"):
+            answer = ask(method, f"{path}{schedule['unique_id']}/", {"name": "Renamed"})
+            assert (answer.status_code, answer.json["shift_time_in_dst"]) == (200, kept)
 
 
 def test_a_layer_is_answered_as_given_with_defaults(make, layer, world):
