@@ -31,6 +31,7 @@ class ProblemKind(StrEnum):
     GAP = "gap"
     TWICE = "twice"
     NOT_IN_TEAM = "not_in_team"
+    HANDOFFS_MOVED = "handoffs_moved"
 
 
 @dataclass(frozen=True, slots=True)

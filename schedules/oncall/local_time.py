@@ -2,9 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
+
+# From, until, and the difference between local time and UTC.
+OffsetSpan = tuple[datetime, datetime, timedelta]
 
 
 @lru_cache(maxsize=1024)
@@ -52,6 +57,28 @@ def from_local(local: datetime, zone: ZoneInfo) -> datetime:
     if before == after or before is None or after is None or before > after:
         return moment
     return _find_clock_change(moment - (after - before), moment, zone)
+
+
+# Cached: the schedules of an account have few zones, and a check of all of them has one span.
+@lru_cache(maxsize=256)
+def list_offsets(zone: ZoneInfo, start: datetime, end: datetime) -> tuple[OffsetSpan, ...]:
+    """Return in order the spans of [start, end) in which the clock does not change, with their offsets.
+
+    The zone is looked at once a day, so two changes on one day that cancel out are not found.
+    """
+    edges, early = [start], start
+    while early < end:
+        late = min(early + DAY, end)
+        if get_offset(early, zone) != get_offset(late, zone):
+            edges.append(_find_clock_change(early, late, zone))
+        early = late
+    spans = pairwise([*edges, end])
+    return tuple((since, until, get_offset(since, zone)) for since, until in spans if since < until)
+
+
+def get_offset(moment: datetime, zone: ZoneInfo) -> timedelta:
+    """Return the difference between local time and UTC at a moment in UTC."""
+    return to_local(moment, zone) - moment.replace(tzinfo=None)
 
 
 def _find_clock_change(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:

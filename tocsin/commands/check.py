@@ -22,6 +22,7 @@ from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
 from schedules.oncall import checks
 from schedules.oncall.checks import CoveredTime, Problem
+from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
 from tocsin.commands.accounts import as_json_option
@@ -310,6 +311,14 @@ def find_double_shifts(scope: CheckScope) -> Iterator[Finding]:
         yield _build_schedule_finding(overview, problem, minor=minor)
 
 
+def find_handoffs_in_elapsed_time(scope: CheckScope) -> Iterator[Finding]:
+    """Find layers whose handoffs move when clocks change."""
+    for overview in scope.overviews:
+        schedule, _, until = scope.checked_schedules[overview.schedule.unique_id]
+        for problem in find_moved_handoffs(schedule, scope.start, until):
+            yield _build_schedule_finding(overview, problem, minor=problem.minor or not overview.is_used)
+
+
 def _build_schedule_finding(overview: ScheduleOverview, problem: Problem, *, minor: bool) -> Finding:
     about = f"schedule {overview.schedule.name}"
     return Finding(
@@ -388,6 +397,7 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     find_schedule_gaps,
     find_outsiders,
     find_double_shifts,
+    find_handoffs_in_elapsed_time,
     find_truncated,
     find_missing_rules,
     find_missing_policies,

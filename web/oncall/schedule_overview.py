@@ -24,6 +24,7 @@ from schedules.escalation.notifications import get_recipient
 from schedules.escalation.targets import get_people_on_call
 from schedules.oncall import checks, shifts
 from schedules.oncall.checks import Problem
+from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.oncall import Shift
 from schedules.oncall.shifts import EARLIEST, FullShift
 from web.http import access, serialization
@@ -58,9 +59,10 @@ class ScheduleRefSchema(Schema):
 
 
 class ScheduleProblemSchema(Schema):
-    """A problem. `kind` is gap (nobody is on call), twice (a person is on call twice at the same time) or
-    not_in_team (a person with an override or turns is not in the team). `what` is a sentence with times in
-    the time zone of the schedule. The first of `schedules` is the requested one."""
+    """A problem. `kind` is gap (nobody is on call), twice (a person is on call twice at the same time),
+    not_in_team (a person with an override or turns is not in the team) or handoffs_moved (a clock change
+    moves the handoffs of a layer). `what` is a sentence with times in the time zone of the schedule. The
+    first of `schedules` is the requested one."""
 
     kind = Text(dump_only=True)
     start_time = Moment(attribute="start", dump_only=True)
@@ -94,7 +96,8 @@ class ConflictsSchema(Schema):
 
 class ScheduleTimelineSchema(ConflictsSchema):
     """The shifts of a schedule over a time. Only the first 1,000 conflicts by time are listed. The check may
-    have missed conflicts that begin at `conflicts_until` or later."""
+    have missed conflicts that begin at `conflicts_until` or later. `moved_handoffs` says from when until when
+    the handoffs of a layer are not at the local time of its start: only if `shift_time_in_dst` is false."""
 
     schedule = Text(dump_only=True)
     name = Text(dump_only=True)
@@ -103,6 +106,7 @@ class ScheduleTimelineSchema(ConflictsSchema):
     end = Moment(data_key="to", dump_only=True)
     shifts = List(fields.Nested(ShiftSchema), dump_only=True)
     gaps = List(fields.Nested(ScheduleProblemSchema), dump_only=True)
+    moved_handoffs = List(fields.Nested(ScheduleProblemSchema), dump_only=True)
 
 
 class CurrentShiftSchema(ShiftSchema):
@@ -152,6 +156,9 @@ def get_timeline(schedule_id: str) -> dict[str, object]:
         "start": start,
         "end": end,
         "shifts": [view.show(shift) for shift in shifts.extend_shifts(view.schedule, found, start, end)],
+        "moved_handoffs": [
+            view.show_problem(problem) for problem in find_moved_handoffs(view.schedule, start, end)
+        ],
         **view.find_problems(found, start, end, checks.MAX_PROBLEMS),
     }
 
@@ -236,8 +243,8 @@ class _ScheduleView:
         conflicts += checks.find_outsiders(self.overview, start, end, names)
         conflicts.sort(key=lambda problem: (problem.start, problem.minor))
         return {
-            "gaps": [self._show_problem(each) for each in checks.find_gaps(self.overview, found, start, end)],
-            "conflicts": [self._show_problem(each) for each in conflicts[:max_conflicts]],
+            "gaps": [self.show_problem(each) for each in checks.find_gaps(self.overview, found, start, end)],
+            "conflicts": [self.show_problem(each) for each in conflicts[:max_conflicts]],
             "conflicts_count": len(conflicts),
             "conflicts_until": min([end, *checked_until, *([next_conflict.start] if next_conflict else [])]),
         }
@@ -249,7 +256,7 @@ class _ScheduleView:
         )
         return [other for other in named_schedules if other.row != self.schedule.row]
 
-    def _show_problem(self, problem: Problem) -> dict[str, object]:
+    def show_problem(self, problem: Problem) -> dict[str, object]:
         return {
             "kind": problem.kind,
             "start": problem.start,

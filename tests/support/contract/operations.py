@@ -86,7 +86,7 @@ ASSIGNED_ROLE = keys("unique_id role role_title user user_name creation_date")
 INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
 ENTRY = keys("at kind what reason actor alert notification")
 SCHEDULE_TIMELINE = keys(
-    "schedule name time_zone from to shifts gaps conflicts conflicts_count conflicts_until"
+    "schedule name time_zone from to shifts gaps conflicts conflicts_count conflicts_until moved_handoffs"
 )
 SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts conflicts_count conflicts_until")
 SHIFT = keys("user start_time end_time layer override name")

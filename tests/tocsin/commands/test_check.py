@@ -116,6 +116,32 @@ def test_a_double_shift_is_listed_once(list_problems, world, use_schedules):
     assert "by Billing (layer Layer-1) and by Primary (layer Layer-1)" in line
 
 
+def test_handoffs_that_a_clock_change_moves_are_named_with_their_dates(world, now, use_schedules):
+    """Without restrictions it is minor. A night would begin with the person of the night before."""
+    start = now.replace(hour=21) - DAY
+    people = world.alice, world.bob
+    nights = {"restriction_type": 1, "restrictions": [stored.restriction("22:00:00", 8 * 3600)]}
+    turns = stored.layer(*people, start=start, name="turns")
+    of = stored.schedule(
+        world.team, turns, stored.layer(*people, start=start, name="nights", **nights),
+        time_zone="Europe/Berlin", shift_time_in_dst=False,
+    )  # fmt: skip
+    use_schedules(of)
+
+    def find():
+        found = run_checks(world.account, now, now + 30 * DAY)
+        return [(one.minor, one.what) for one in found if one.kind == "handoffs_moved"]
+
+    says = (
+        "from Sun 29 Mar 2026 the handoffs of layer {} of Primary are at 23:00 instead of 22:00:"
+        " shift_time_in_dst of the schedule is false"
+    )
+    assert find() == [(False, says.format("nights")), (True, says.format("turns"))]
+    of.shift_time_in_dst = True
+    of.save()
+    assert find() == []
+
+
 def test_a_problem_of_an_unused_schedule_comes_last(list_problems, world, use_schedules):
     stored.schedule(world.team, name="A draft")
     use_schedules(stored.schedule(world.team, name="Primary"), bob=False)

@@ -177,6 +177,36 @@ def test_a_time_without_anybody_is_a_gap_that_says_whether_a_policy_uses_it(time
     assert timeline(of).json["gaps"][0]["what"].endswith("20:00 UTC")
 
 
+@pytest.mark.parametrize(
+    ("choice", "found"),
+    [
+        ({}, []),
+        (
+            {"shift_time_in_dst": False},
+            [
+                "from Sun 29 Mar 2026 until Sun 25 Oct 2026 the handoffs of layer Nights of Primary are"
+                " at 23:00 instead of 22:00: shift_time_in_dst of the schedule is false"
+            ],
+        ),
+    ],
+    ids=["by default", "elapsed time"],
+)
+def test_a_timeline_names_the_dates_on_which_clock_changes_move_handoffs(
+    timeline, world, schedule, turns, choice, found
+):
+    nights = {"restriction_type": 1, "restrictions": [stored.restriction("22:00:00", 8 * 3600)]}
+    start = datetime(2026, 3, 1, 21, tzinfo=UTC)
+    of = schedule(
+        turns(world.alice, world.bob, start=start, name="Nights", **nights),
+        time_zone="Europe/Berlin", **choice,
+    )  # fmt: skip
+
+    moved = timeline(of, "?from=2026-03-04&to=2026-12-01").json["moved_handoffs"]
+    assert [one["what"] for one in moved] == found
+    assert {one["kind"] for one in moved} <= {"handoffs_moved"}
+    assert timeline(of, "?from=2026-03-04&to=2026-03-20").json["moved_handoffs"] == []
+
+
 def test_the_turns_of_a_removed_user_are_a_gap(timeline, oncall, world, schedule, turns, now):
     of = schedule(turns(world.alice, world.bob))
     world.bob.removed_at = now
