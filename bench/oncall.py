@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection, HTTPException
 from time import perf_counter
+from typing import Any
 
 import click
 
@@ -14,6 +15,8 @@ from bench.report import describe_machine, format_machine
 from bench.servers.instance import NotReady, start_own_instance
 from bench.servers.postgres import ServerUnavailable, create_own_database
 from models.store.base import connection, db, open_store, store
+from models.tables.schedules import Schedule
+from models.tables.teams import Team
 from schedules.oncall.oncall import list_shifts
 
 YEAR = 365 * DAY
@@ -23,6 +26,9 @@ TIMES = 5
 YEAR_BUDGET_MS = 50.0
 POLICIES = 10_000
 POLICIES_BUDGET_MS = 2_000.0
+# Who is on call by one schedule must not cost more in an account with many schedules.
+ONE_BUDGET_MS = 20.0
+PROBLEMS_BUDGET_MS = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,8 @@ def measure_year(kind: Kind) -> Measured:
     return Measured(f"a year of {kind.name}", len(found), min(times_ms), YEAR_BUDGET_MS)
 
 
-def measure_team(name: str, server: str, count: int) -> Measured:
-    """Measure who is on call in each step of each policy of a team, over HTTP."""
+def measure_account(name: str, server: str, count: int) -> list[Measured]:
+    """Measure who is on call in all policies of a team, and in one of its schedules, over HTTP."""
     with ExitStack() as stack:
         url = stack.enter_context(create_own_database(server)).url if server else ""
         instance, _ = stack.enter_context(start_own_instance(**({"database_url": url} if url else {})))
@@ -60,23 +66,52 @@ def measure_team(name: str, server: str, count: int) -> Measured:
         team_row = write_policies(credentials["account_id"], count)
         with connection():
             db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+            schedule = Schedule.select().where(Schedule.team == team_row).order_by(Schedule.id).get()
+            schedule_count = Schedule.select().count()
         client = HTTPConnection("127.0.0.1", instance.port, timeout=60)
         stack.callback(client.close)
-        times_ms = []
-        for _ in range(TIMES):
-            started_time = perf_counter()
-            headers = {"Authorization": f"Bearer {credentials['token']}"}
-            client.request("GET", f"/api/v2/account/teams/{team_row.unique_id}/oncall/", headers=headers)
-            answer = client.getresponse()
-            text = answer.read()
-            times_ms.append(1000 * (perf_counter() - started_time))
-            if answer.status != 200:
-                raise click.ClickException(f"{answer.status} {text[:200]!r}")
-    parsed = json.loads(text)
-    people_count = sum(len(step["oncalls"]) for policy in parsed for step in policy["oncalls"])
-    if len(parsed) != count + 1 or people_count < count:
-        raise click.ClickException(f"{len(parsed)} policies with {people_count} people were answered")
-    return Measured(f"{count:,} policies on {name}", people_count, min(times_ms), POLICIES_BUDGET_MS)
+        one = f"/api/tocsin/schedules/{schedule.unique_id}/oncall/"
+        where = f"1 of {schedule_count:,} schedules"
+        return [
+            _measure_policies(client, credentials["token"], team_row, name, count),
+            _measure_schedule(client, credentials["token"], one, f"{where} on {name}", ONE_BUDGET_MS),
+            _measure_schedule(
+                client, credentials["token"], f"{one}?include=conflicts,gaps", f"{where}, with problems",
+                PROBLEMS_BUDGET_MS,
+            ),
+        ]  # fmt: skip
+
+
+def _measure_policies(client: HTTPConnection, token: str, team: Team, name: str, count: int) -> Measured:
+    path = f"/api/v2/account/teams/{team.unique_id}/oncall/"
+    policies, best_ms = _ask(client, token, path)
+    people_count = sum(len(step["oncalls"]) for policy in policies for step in policy["oncalls"])
+    if len(policies) != count + 1 or people_count < count:
+        raise click.ClickException(f"{len(policies)} policies with {people_count} people were answered")
+    return Measured(f"{count:,} policies on {name}", people_count, best_ms, POLICIES_BUDGET_MS)
+
+
+def _measure_schedule(
+    client: HTTPConnection, token: str, path: str, subject: str, budget_ms: float
+) -> Measured:
+    answer, best_ms = _ask(client, token, path)
+    if not answer["oncalls"] or (answer["conflicts"] is None) == ("include" in path):
+        raise click.ClickException(f"{path} was answered with {answer}")
+    return Measured(subject, len(answer["oncalls"]), best_ms, budget_ms)
+
+
+def _ask(client: HTTPConnection, token: str, path: str) -> tuple[Any, float]:
+    """Return the answer to a request, and the milliseconds of the fastest of some."""
+    times_ms = []
+    for _ in range(TIMES):
+        started_time = perf_counter()
+        client.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        answer = client.getresponse()
+        text = answer.read()
+        times_ms.append(1000 * (perf_counter() - started_time))
+        if answer.status != 200:
+            raise click.ClickException(f"{answer.status} {text[:200]!r}")
+    return json.loads(text), min(times_ms)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -97,7 +132,7 @@ def main(server: str, count: int, as_machine: bool) -> None:
         if name == "PostgreSQL" and not server:
             continue
         try:
-            measured.append(measure_team(name, where, count))
+            measured += measure_account(name, where, count)
         except (ServerUnavailable, NotReady, OSError, HTTPException) as error:
             click.echo(f"{name}: not measured: {error}", err=True)
             missing = True

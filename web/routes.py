@@ -48,7 +48,15 @@ from web.incidents import (
     timeline,
 )
 from web.ingest import events
-from web.oncall import calendars, escalation_policies, oncall, overrides, schedule_overview, schedules
+from web.oncall import (
+    calendars,
+    escalation_policies,
+    oncall,
+    overrides,
+    schedule_overview,
+    schedule_problems,
+    schedules,
+)
 from web.operations import dead_letters, metrics, simulate
 from web.pages import incident, join
 from web.rules import alert_rules, dry_run, routers
@@ -261,8 +269,8 @@ ROUTES: tuple[Route, ...] = (
     route("Schedules", "GET", "/api/tocsin/calendar/", calendars.get_own_address, permission=MEMBER, query=calendars.MONTHS_QUERY, response=calendars.ADDRESS),
     route("Schedules", "DELETE", "/api/tocsin/calendar/", calendars.renew, permission=MEMBER, status=204),
     route("Schedules", "DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_for_user, permission=OWN, status=204),
-    route("Schedules", "GET", f"{OWN_SCHEDULE}/timeline/", schedule_overview.get_timeline, permission="schedule_read", query=schedule_overview.PERIOD_QUERY, response=schedule_overview.TIMELINE),
-    route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL),
+    route("Schedules", "GET", f"{OWN_SCHEDULE}/timeline/", schedule_overview.get_timeline, permission="schedule_read", query=schedule_overview.PERIOD_QUERY, response=schedule_overview.TIMELINE, concurrency_limit=schedule_problems.CONCURRENCY),
+    route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL, concurrency_limit=schedule_problems.CONCURRENCY),
     route("Integrations", "GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
     route("Integrations", "PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
     route("Alerts", "GET", "/api/tocsin/dead-letters/", dead_letters.index, permission="incident_read", response=dead_letters.PAGE),

@@ -131,12 +131,24 @@ def load_people(usernames: Collection[str], at: datetime | None = None) -> dict[
     return _build_people(list(users), at)
 
 
+def build_people_on_call(users: Collection[User], at: datetime | None) -> dict[str, PersonFacts]:
+    """Build the facts of these users for the question who is on call: without their notification rules."""
+    return _combine_people(users, _load_forwarding([user.id for user in users], get_lookback_start(at)), {})
+
+
 def _build_people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
     """Build the facts of these users, with the users in their forwarding rules."""
     forwarding = _load_forwarding([user.id for user in users], get_lookback_start(at))
-    recipients = [rule.to_user for rule in forwarding]
-    rules = _load_rules({user.id for user in (*users, *recipients)})
-    to = {user.id: _build_person(user, rules) for user in recipients}
+    rules = _load_rules({user.id for user in (*users, *(rule.to_user for rule in forwarding))})
+    return _combine_people(users, forwarding, rules)
+
+
+def _combine_people(
+    users: Iterable[User],
+    forwarding: Iterable[ForwardingRule],
+    rules: Mapping[int, list[NotificationRuleFacts]],
+) -> dict[str, PersonFacts]:
+    to = {rule.to_user_id: _build_person(rule.to_user, rules) for rule in forwarding}
     forwarded: dict[int, list[ForwardingFacts]] = {}
     for rule in forwarding:
         facts = ForwardingFacts(rule.from_date, rule.to_date, to[rule.to_user_id])

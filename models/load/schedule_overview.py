@@ -1,6 +1,6 @@
 """Load schedules with their teams for the schedule overview, in a few queries."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 import peewee
@@ -20,7 +20,11 @@ def load_overviews(rows: Iterable[Schedule], since: datetime) -> list[ScheduleOv
     The rows must be joined with their teams.
     """
     rows = list(rows)
-    facts = load_schedule_facts(rows, since)
+    return build_overviews(rows, load_schedule_facts(rows, since))
+
+
+def build_overviews(rows: Sequence[Schedule], facts: Sequence[ScheduleFacts]) -> list[ScheduleOverview]:
+    """Build overviews of these schedules, which are joined with their teams, from their facts."""
     members = _load_usernames({row.team_id for row in rows})
     used = _find_used({row.team.account_id for row in rows}, [row.unique_id for row in rows])
     return [

@@ -250,6 +250,25 @@ class QueryMoment(OptionalMoment):
         return found
 
 
+class WordSet(fields.Field[frozenset[str]]):
+    """Words of a query, separated by commas, as a set; "" means none. Each must be one of `known`."""
+
+    default_error_messages = {"unknown": "Only these words: {known}."}
+
+    def __init__(self, known: Iterable[str], description: str) -> None:
+        self.known = tuple(known)
+        pattern = f"^(({'|'.join(self.known)})(,|$))*$"
+        super().__init__(metadata={"description": description, "type": "string", "pattern": pattern})
+
+    def _deserialize(
+        self, value: object, attr: str | None, data: RawData, **kwargs: object
+    ) -> frozenset[str]:
+        words = frozenset(word.strip() for word in str(value).split(",") if word.strip())
+        if not words.issubset(self.known):
+            raise self.make_error("unknown", known=", ".join(self.known))
+        return words
+
+
 @lru_cache
 def _load_time_zones() -> frozenset[str]:
     return frozenset(available_timezones() - {"localtime", "Factory"})

@@ -393,8 +393,9 @@ def _list_sentences(route: Any) -> Iterable[str]:
     if route.min_interval:
         yield f"For one object, at most one request in {route.min_interval.total_seconds():g} s is served."
     if route.concurrency_limit:
-        count = route.concurrency_limit.max_requests
-        yield f"A web process serves at most {count} of these requests at the same time."
+        count, applies_to = route.concurrency_limit.max_requests, route.concurrency_limit.applies_to
+        these = f"requests {applies_to}" if applies_to else "of these requests"
+        yield f"A web process serves at most {count} {these} at the same time."
         yield "An account has one at a time in all web processes. It ends when its client leaves."
 
 

@@ -93,11 +93,11 @@ def test_only_dates_within_the_checked_month_are_named(now, dates):
         pytest.param(layer(start=START, length=365 * DAY, **NIGHT), {}, id="no handoff in summer"),
     ],
 )  # fmt: skip
-def test_what_moves_nobody_is_not_reported(layer_facts, options):
+def test_what_changes_nobody_is_not_reported(layer_facts, options):
     assert find(layer_facts, **options) == []
 
 
-def test_a_layer_that_begins_in_summer_moves_in_winter():
+def test_a_layer_that_begins_in_summer_is_moved_in_winter():
     """Until it begins, it has no handoffs."""
     found = find(layer(start="2026-07-01 10:00", **daily(("08:00", 10 * HOUR))))
 

@@ -88,7 +88,9 @@ ENTRY = keys("at kind what reason actor alert notification")
 SCHEDULE_TIMELINE = keys(
     "schedule name time_zone from to shifts gaps conflicts conflicts_count conflicts_until moved_handoffs"
 )
-SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts conflicts_count conflicts_until")
+SCHEDULE_ON_CALL = keys(
+    "schedule name time_zone at until oncalls handoff gaps conflicts conflicts_count conflicts_until"
+)
 SHIFT = keys("user start_time end_time layer override name")
 SCHEDULE_CHECK = keys("kind start_time end_time user schedules what")
 SIMULATION = keys(
@@ -195,7 +197,6 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("oncalls.0", SHIFT | {"forwarded_to"}),
         ("oncalls.0.user", USER),
         ("handoff", keys("at oncalls")),
-        ("gaps.0", SCHEDULE_CHECK),
     ),
     "PostIncidentTask": (("assigned_to_obj", keys("first_name last_name username")),),
     "GroupingPolicy": (("match_fields", keys("static_fields custom_fields")),),

@@ -116,7 +116,7 @@ def test_a_double_shift_is_listed_once(list_problems, world, use_schedules):
     assert "by Billing (layer Layer-1) and by Primary (layer Layer-1)" in line
 
 
-def test_handoffs_that_a_clock_change_moves_are_named_with_their_dates(world, now, use_schedules):
+def test_handoffs_moved_by_a_clock_change_are_named_with_their_dates(world, now, use_schedules):
     """Without restrictions it is minor. A night would begin with the person of the night before."""
     start = now.replace(hour=21) - DAY
     people = world.alice, world.bob

@@ -9,9 +9,10 @@ from models.tables.schedules import ScheduleOverride
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ForwardingRule
 from tests.support.schedules import stored
-from web.oncall import schedule_overview
+from web.oncall import schedule_overview, schedule_problems
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+PROBLEM_FIELDS = ("gaps", "conflicts", "conflicts_count", "conflicts_until")
 
 
 @pytest.fixture(autouse=True)
@@ -191,9 +192,7 @@ def test_a_time_without_anybody_is_a_gap_that_says_whether_a_policy_uses_it(time
     ],
     ids=["by default", "elapsed time"],
 )
-def test_a_timeline_names_the_dates_on_which_clock_changes_move_handoffs(
-    timeline, world, schedule, turns, choice, found
-):
+def test_a_timeline_names_the_dates_of_moved_handoffs(timeline, world, schedule, turns, choice, found):
     nights = {"restriction_type": 1, "restrictions": [stored.restriction("22:00:00", 8 * 3600)]}
     start = datetime(2026, 3, 1, 21, tzinfo=UTC)
     of = schedule(
@@ -243,7 +242,7 @@ def test_a_person_who_is_on_call_twice_is_a_conflict(timeline, oncall, world, sc
     assert [(one["kind"], one["user"]["first_name"]) for one in shown] == [("twice", "Bob")]
     assert [one["name"] for one in shown[0]["schedules"]] == ["Third", "Primary"]
     assert "Bob is on call twice from Wed 04 Mar 2026 12:00 UTC" in shown[0]["what"]
-    assert oncall(of).json["conflicts"][0]["schedules"][1]["name"] == "Third"
+    assert oncall(of, "?include=conflicts").json["conflicts"][0]["schedules"][1]["name"] == "Third"
     assert timeline(by_layer, "?to=2026-03-06").json["conflicts"] == []
 
 
@@ -268,6 +267,7 @@ def test_an_answer_has_the_people_on_call_the_end_and_the_next_people(
     override(of, world.charlie, 6, 10)
 
     shown = oncall(of).json
+    assert (shown["schedule"], shown["name"], shown["time_zone"]) == (of.unique_id, "Primary", "UTC")
     assert shown["at"] == "2026-03-04T12:00:00.000000Z"
     assert shown["until"] == "2026-04-03T12:00:00.000000Z"
     assert shown["oncalls"] == [
@@ -278,7 +278,63 @@ def test_an_answer_has_the_people_on_call_the_end_and_the_next_people(
         }
     ]  # fmt: skip
     assert shown["handoff"] == {"at": "2026-03-04T18:00:00.000000Z", "oncalls": [get_key(world.charlie)]}
-    assert shown["gaps"] == []
+    assert [shown[name] for name in PROBLEM_FIELDS] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("query", "included"),
+    [
+        ("", set()), ("?include=", set()), ("?include=gaps", {"gaps"}),
+        ("?include=conflicts", {"conflicts", "conflicts_count", "conflicts_until"}),
+        ("?include=conflicts,gaps", set(PROBLEM_FIELDS)), ("?include=gaps,%20gaps,", {"gaps"}),
+    ],
+)  # fmt: skip
+def test_gaps_and_conflicts_are_included_on_request(
+    oncall, timeline, world, schedule, turns, query, included
+):
+    of = schedule(turns(world.alice))
+    shown = oncall(of, query).json
+    assert {name for name in PROBLEM_FIELDS if shown[name] is not None} == included
+
+    # A timeline without the parameter has both.
+    shown = timeline(of, query).json
+    assert {name for name in PROBLEM_FIELDS if shown[name] is not None} == (
+        included if query else set(PROBLEM_FIELDS)
+    )
+
+
+@pytest.mark.parametrize("view", ["oncall", "timeline"])
+def test_an_unknown_problem_cannot_be_included(ask, schedule, view):
+    refused = ask("GET", f"{path_of(schedule(), view)}?include=gaps,shifts")
+
+    assert (refused.status_code, refused.json["errors"]) == (
+        400, {"include": ["Only these words: conflicts, gaps."]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("view", "query", "status"),
+    [
+        ("oncall", "", 200), ("oncall", "?include=conflicts", 429), ("oncall", "?include=gaps", 429),
+        ("timeline", "", 429), ("timeline", "?include=", 200),
+    ],
+)  # fmt: skip
+def test_an_account_asks_for_problems_one_at_a_time(ask, world, schedule, turns, view, query, status):
+    of = schedule(turns(world.alice, world.bob))
+    with schedule_problems.CONCURRENCY.acquire(world.account):
+        answer = ask("GET", path_of(of, view) + query)
+
+    assert answer.status_code == status
+    assert ("Retry-After" in answer.headers) == (status == 429)
+    assert ask("GET", path_of(of, view) + query).status_code == 200
+
+
+def test_a_timeline_with_much_work_is_one_at_a_time(timeline, world, schedule, turns):
+    of = schedule(*(turns(world.alice, world.bob, shift_length=3600) for _ in range(50)))
+    with schedule_problems.CONCURRENCY.acquire(world.account):
+        statuses = [timeline(of, f"?include=&to={to}").status_code for to in ("2026-03-05", "2026-03-20")]
+
+    assert statuses == [200, 429]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +364,8 @@ def test_an_end_that_is_far_in_the_future_is_null(oncall, world, schedule, turns
     shown = oncall(schedule(turns(world.alice))).json
 
     assert (shown["oncalls"][0]["end_time"], shown["handoff"]) == (None, None)
-    assert (shown["conflicts_count"], shown["conflicts_until"]) == (0, shown["until"])
+    included = oncall(schedule(turns(world.alice)), "?include=conflicts").json
+    assert (included["conflicts_count"], included["conflicts_until"]) == (1, shown["until"])
 
 
 @pytest.mark.parametrize(("at", "to"), [("2026-03-04T12:00:00Z", "Charlie"), ("2026-03-04T14:00:00Z", None)])
@@ -326,8 +383,10 @@ def test_the_person_who_is_notified_instead_is_shown(oncall, world, schedule, tu
 def test_a_very_large_schedule_is_searched_for_a_shorter_time(oncall, world, schedule, turns):
     often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
-    shown = oncall(schedule(*(turns(world.alice, world.bob, **hourly) for _ in range(30)))).json
+    of = schedule(*(turns(world.alice, world.bob, **hourly) for _ in range(30)))
+    assert oncall(of).json["until"] == "2026-03-05T10:30:00.000000Z"
 
+    shown = oncall(of, "?include=conflicts").json
     assert shown["until"] == "2026-03-19T12:00:00.000000Z"
     assert (len(shown["conflicts"]), shown["conflicts_count"]) == (20, 1000)
     assert shown["conflicts_until"] < shown["until"]
@@ -399,14 +458,19 @@ def test_only_viewers_of_the_schedule_get_an_answer(ask, world, schedule, view):
     assert statuses == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
 
 
-@pytest.mark.parametrize("view", ["timeline", "oncall"])
-def test_the_number_of_queries_is_constant(ask, world, schedule, turns, override, statements, view):
+@pytest.mark.parametrize(
+    ("view", "query", "most"),
+    [("timeline", "", 24), ("oncall", "?include=conflicts,gaps", 24), ("oncall", "", 6)],
+)
+def test_the_number_of_queries_is_constant(
+    ask, world, schedule, turns, override, statements, view, query, most
+):
     of = schedule(turns(world.alice, world.bob))
     override(of, world.charlie, 1, 2)
 
     def count():
         with statements() as seen:
-            assert ask("GET", path_of(of, view)).status_code == 200
+            assert ask("GET", path_of(of, view) + query).status_code == 200
         return len(seen)
 
     count()
@@ -416,4 +480,4 @@ def test_the_number_of_queries_is_constant(ask, world, schedule, turns, override
         override(more, world.bob, 1, 2)
         override(of, world.bob, number, number + 1)
 
-    assert count() == query_count <= 16
+    assert count() == query_count <= most
