@@ -113,13 +113,14 @@ def join_references(services: "peewee.ModelSelect[Service]") -> "peewee.ModelSel
 
 
 def apply_maintenance(services: list[Service]) -> list[Service]:
-    """Set the status of services for an answer: under maintenance inside a maintenance window.
+    """Set the status of services for an answer: under maintenance inside a maintenance window, and while the
+    service's own `under_maintenance` is set.
 
     Disabled services stay disabled. One query for all services.
     """
     inside = _find_in_maintenance([service.id for service in services])
     for service in services:
-        if service.id in inside:
+        if service.under_maintenance or service.id in inside:
             for name, value in _get_maintenance_values(service).items():
                 setattr(service, name, value)
     return services
@@ -142,17 +143,19 @@ MAX_ECHO_AGE = timedelta(days=1)
 
 
 def _drop_echo(values: dict[str, object], row: Service) -> dict[str, object]:
-    """Remove the maintenance fields from a PUT if the client only sends back their values from a window.
+    """Remove the maintenance fields from a PUT if the client only sends back the values that were shown.
 
     A client that reads a service, changes another field and writes it back does not want permanent
-    maintenance. This also holds for a write after the window, if both fields have the values of the window.
+    maintenance, nor a status 4 that stays when it ends the maintenance. This also holds for a write after a
+    window, if both fields have the values of the window.
     """
     if request.method != "PUT":
         return values
     maintenance_values = _get_maintenance_values(row)
     is_whole = all(values.get(name) == value for name, value in maintenance_values.items())
     since = now() - MAX_ECHO_AGE if is_whole else now()
-    if not was_in_force(load_windows([row.id], since).get(row.id, ()), since, now()):
+    windows = load_windows([row.id], since).get(row.id, ())
+    if not (row.under_maintenance or was_in_force(windows, since, now())):
         return values
     return {
         name: value

@@ -126,8 +126,9 @@ def test_a_status_that_is_written_inside_a_window_is_stored(ask, service, window
     path = window()
     ask("PATCH", service, {"under_maintenance": True, "status": 3})
     ask("DELETE", path)
+    ask("PATCH", service, {"under_maintenance": False})
 
-    assert get_state(ask("GET", service).json) == {"under_maintenance": True, "status": 3}
+    assert get_state(ask("GET", service).json) == {"under_maintenance": False, "status": 3}
 
 
 ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
@@ -142,7 +143,7 @@ ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
         ({}, {"under_maintenance": False}, STORED),
         ({"status": 0}, {"name": "Till"}, {"under_maintenance": False, "status": 0}),
         ({"status": 0}, {"status": 1}, STORED),
-        ({"under_maintenance": True}, {"name": "Till"}, {"under_maintenance": True, "status": 1}),
+        ({"under_maintenance": True}, {"name": "Till"}, INSIDE),
     ],
     ids=[
         "renamed", "disabled", "another status", "flag cleared", "renamed while disabled", "enabled",
@@ -161,15 +162,44 @@ def test_a_service_sent_back_inside_a_window_does_not_stay_under_maintenance(
     assert get_state(ask("GET", service).json) == after
 
 
-@pytest.mark.parametrize("before", [STORED, {"status": 0}, {"under_maintenance": True}], ids=str)
-def test_a_service_sent_back_after_a_window_does_not_stay_under_maintenance(ask, service, window, before):
+def test_a_service_with_its_own_maintenance_shows_status_4_until_the_maintenance_ends(ask, team, service):
+    ask("PATCH", service, {"status": 2})
+
+    answers = [
+        ask("PATCH", service, {"under_maintenance": True}).json,
+        ask("GET", service).json,
+        ask("GET", f"{team}/services/").json[0],
+        ask("PUT", service, {**ask("GET", service).json, "name": "Till"}).json,
+    ]
+    ended = ask("PUT", service, {**answers[-1], "under_maintenance": False}).json
+
+    assert [get_state(answer) for answer in answers] == [INSIDE] * 4
+    assert get_state(ended) == {"under_maintenance": False, "status": 2}
+
+
+def test_a_new_service_under_maintenance_shows_status_4(ask, team, world):
+    body = {"escalation_policy": world.policy.unique_id, "sla": "", "team_priority": ""}
+
+    made = ask("POST", f"{team}/services/", {**body, "under_maintenance": True}).json
+
+    assert get_state(made) == INSIDE
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, STORED), ({"status": 0}, {**STORED, "status": 0}), ({"under_maintenance": True}, INSIDE)],
+    ids=str,
+)
+def test_a_service_sent_back_after_a_window_does_not_stay_under_maintenance(
+    ask, service, window, before, after
+):
     ask("PATCH", service, before)
     path = window()
     read = ask("GET", service).json
     ask("PATCH", path, ENDED)
     answer = ask("PUT", service, {**read, "name": "Till"})
 
-    assert (answer.json["name"], get_state(answer.json)) == ("Till", {**STORED, **before})
+    assert (answer.json["name"], get_state(answer.json)) == ("Till", after)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +213,7 @@ def test_after_a_window_only_values_that_were_not_shown_are_stored(
     window(-30, -hours_ago)
     ask("PUT", service, {**ask("GET", service).json, **hours_given})
 
-    assert get_state(ask("GET", service).json) == (hours_given if is_stored else STORED)
+    assert get_state(ask("GET", service).json) == (INSIDE if is_stored else STORED)
 
 
 def test_a_put_without_a_window_sets_both_fields(ask, service):
