@@ -18,6 +18,8 @@ class ParsedAlert:
     - `source_at`: the source's own time of this change of state, if the source gave one.
     - `requested_options`: what a sender can request with the current event operation (contract 3.9): sla,
       escalation_policy, priority, tags, stakeholders, stakeholder_comms.
+    - `read_as_generic`: the kind of the tool, if Tocsin has no normalizer for it and read the body in the
+      generic form.
     - `is_ping`: the alert is a ping of a heartbeat, and the next ping is expected after it.
     - `is_own`: Tocsin itself wrote the alert.
     """
@@ -33,6 +35,7 @@ class ParsedAlert:
     suppressed: bool = False
     source_at: datetime | None = None
     requested_options: Mapping[str, Any] = field(default_factory=dict)
+    read_as_generic: str = ""
     is_ping: bool = False
     is_own: bool = False
 

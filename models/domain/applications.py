@@ -1,7 +1,8 @@
 """The catalogue of applications for integrations (contract section 3.6).
 
-`extension` is the part of the webhook URL that selects the normalizer (pipeline/sources). Only
-applications that have a normalizer are listed.
+`extension` is the kind of the application: the part of the webhook URL that selects the normalizer
+(pipeline/sources). A kind without a normalizer of its own is read in the generic form. The IDs that
+published examples contain are kept, so that these examples work.
 """
 
 from dataclasses import dataclass
@@ -39,9 +40,79 @@ APPLICATIONS: dict[str, Application] = {
             "Jobs that send a ping after each run. A missing ping opens an incident, the next resolves it.",
             "Monitoring",
         ),
+        Application(
+            "07c84d47-7e71-49ec-b781-1cc81a78086e", "Cloudwatch V2", "cloudwatch_v2",
+            "Alarms of Amazon CloudWatch, by a topic of Amazon SNS.", "Monitoring,Cloud",
+        ),
+        Application(
+            "bb399bc6-9098-4afd-91d7-3cec4d8282eb", "AWS GuardDuty", "guardduty",
+            "Findings of Amazon GuardDuty, by a topic of Amazon SNS.", "Security,Cloud",
+        ),
+        Application(
+            "14bac897-5e6e-4bf0-97ac-38b705d19685", "Datadog", "datadog",
+            "Alerts of Datadog monitors, by its webhooks.", "Monitoring",
+        ),
+        Application(
+            "0d918c84-3623-4ba3-b2e2-bafc61193fcb", "Grafana", "grafana",
+            "Alerts of Grafana, by a webhook contact point.", "Monitoring",
+        ),
+        Application(
+            "daec36a4-3d89-42b2-b755-1be0032f243d", "HTTP Healthcheck", "httphealthcheck",
+            "Any job or check: the level is the last part of the webhook URL.", "Monitoring",
+        ),
+        Application(
+            "3a766bad-6470-44c0-b032-21b6d35e8af7", "LibreNMS", "librenms",
+            "Alerts of LibreNMS, by its API transport.", "Monitoring",
+        ),
+        Application(
+            "6271e1fe-e71e-47bf-aefa-a733622d3283", "Microsoft Azure", "microsoftazure",
+            "Alerts of Azure Monitor, by a webhook of an action group.", "Monitoring,Cloud",
+        ),
+        Application(
+            "4df271be-6930-4244-b037-d9eeb3632a25", "Nagios", "nagios",
+            "Problems of hosts and services from Nagios, by a notification command.", "Monitoring",
+        ),
+        Application(
+            "1210ad27-d33b-46a6-abe7-6742cf5c0f7b", "New Relic", "newrelic",
+            "Issues of New Relic, by a webhook destination.", "Monitoring",
+        ),
+        Application(
+            "0e7b59be-94ad-4529-9db1-9b88de3d117b", "Sensu Go", "sensu_go",
+            "Events of Sensu Go, by a handler.", "Monitoring",
+        ),
+        Application(
+            "eeabb096-4b89-4652-b981-a92d52c93024", "Splunk", "splunk_legacy",
+            "Alerts of Splunk, by a script or a webhook action.", "Logging",
+        ),
+        Application(
+            "43e74583-57d2-4c27-b3db-a153397d4161", "Stackdriver", "stackdriver",
+            "Incidents of Google Cloud Monitoring, by a webhook channel.", "Monitoring,Cloud",
+        ),
+        Application(
+            "5b554feb-9241-4e7a-bda6-eec9ed313bf0", "Zabbix", "zabbix",
+            "Problems from Zabbix, by a media type with a webhook or a script.", "Monitoring",
+        ),
+        Application(
+            "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
+            "Alerts that come by mail. Mail is not received yet; the webhook URL takes JSON.",
+            "Communication",
+        ),
+        Application(
+            "bbfdaa85-a1c1-4d0a-b59a-0e24f081d237", "Conference bridge", "conf",
+            "A conference for the people of an incident. It is stored, but not used yet.",
+            "Communication", IntegrationType.OUTBOUND,
+        ),
+        Application(
+            "85faf8b2-de49-4445-9550-a8c7490d0719", "Outgoing Webhook", "outgoing_webhook",
+            "Changes of incidents to another program. It is stored, but nothing is sent yet.",
+            "API", IntegrationType.OUTBOUND,
+        ),
     )
 }  # fmt: skip
 
 GENERIC = "0d2b8f3e-6a5c-4c7e-9f61-2f0f7c1f5a10"
 HEARTBEAT = "b7e0c5d2-41f9-4a36-8c0e-6d2a9f3b7e18"
 PROMETHEUS = "5a4b6c1d-93b1-4f0e-8f57-71e0b1c2d3e4"
+
+# The kinds, each with the last application of this extension.
+KINDS: dict[str, Application] = {application.extension: application for application in APPLICATIONS.values()}

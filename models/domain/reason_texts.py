@@ -19,6 +19,7 @@ ENGLISH = {
     "integration_disabled": "Not accepted: integration {integration} is disabled.",
     "entity_given": "The level is {level}. The sender gave the entity_id.",
     "entity_generated": "The level is {level}. The sender gave no entity_id, so Tocsin made one.",
+    "read_as_generic": "Tocsin has no normalizer for {kind}, so it read the body in the generic form.",
     "no_router": "The alert was sent with the key of an integration, so no router applies.",
     "no_router_rule": "No rule of router {router} matches, so nobody is notified.",
     "router_rule_sent": "Rule {rule} of router {router} sent the alert to {targets}.",

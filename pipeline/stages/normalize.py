@@ -87,8 +87,9 @@ def build_alert(
 
 
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
-    """Record the level of the alert and whether the sender gave the entity_id. The body is parsed before."""
-    level = alert.alert_type.name.lower()
-    if alert.parsed.entity_id:
-        return proceed(make_reason("entity_given", level=level))
-    return proceed(make_reason("entity_generated", level=level))
+    """Record the level of the alert, whether the sender gave the entity_id, and whether the tool has no
+    normalizer. The body is parsed before."""
+    level, kind = alert.alert_type.name.lower(), alert.parsed.read_as_generic
+    given, generated = make_reason("entity_given", level=level), make_reason("entity_generated", level=level)
+    reason = given if alert.parsed.entity_id else generated
+    return proceed(reason.add(make_reason("read_as_generic", kind=kind) if kind else None))

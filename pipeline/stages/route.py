@@ -48,7 +48,7 @@ def _build_subject(alert: Alert, lane: RouterLane) -> Subject:
     in it.
     """
     subject = build_subject(alert, Urgency.HIGH, lane.accepted_at, None)
-    if lane.source != generic.EXTENSION:
+    if not SOURCES[lane.source].is_generic:
         return subject
     fields = {**subject["alert"], "payload": generic.decode_object(lane.body)}
     return {**fields, "alert": fields}

@@ -54,7 +54,7 @@ def test_valid_alerts_are_accepted_without_flask(fast_path_client, world, form):
 LEFT_TO_FLASK = {
     "another method": {"method": "PUT"},
     "no last slash": {"cut": 1},
-    "an unknown source": {"swap": ("generic", "nagios")},
+    "an unknown source": {"swap": ("generic", "nosuch")},
     "no key": {"swap": ("generic/", "generic/x")},
     "no JSON": {"data": b"{"},
     "no message": {"data": b"{}"},
