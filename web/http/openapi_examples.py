@@ -95,6 +95,7 @@ EXAMPLES: dict[str, object] = {
     "AlertBodySchema.alert_type": "critical",
     "AlertBodySchema.urls": LINK["link_url"],
     "AlertSchema.unique_id": SHORT_ID,
+    "ApplicationSchema.is_active": 1,
     "ContactSchema.value": ADDRESS,
     "SlaEscalationSchema.type": 1,
     "EventSchema.unique_id": SHORT_ID,

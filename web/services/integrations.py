@@ -34,6 +34,7 @@ class ApplicationSchema(Schema):
     application_type = Number(dump_only=True)
     categories = Text(dump_only=True)
     documentation_link = fields.Function(lambda application: "")
+    is_active = fields.Function(lambda application: 1)
 
 
 class IntegrationSchema(Schema):
@@ -57,9 +58,14 @@ class IntegrationSchema(Schema):
 
 
 def webhook_url(integration: Integration) -> str:
-    """Return the URL to which the monitoring tool sends alerts; its extension selects the normalizer."""
-    extension = APPLICATIONS[integration.application].extension
-    return serialization.build_url(f"/api/integration/{extension}/{integration.integration_key}/")
+    """Return the URL to which the monitoring tool sends alerts; its extension selects the normalizer.
+
+    "" for an integration that sends instead: nothing may be sent to it.
+    """
+    application = APPLICATIONS[integration.application]
+    if IntegrationType.OUTBOUND in (integration.integration_type, application.application_type):
+        return ""
+    return serialization.build_url(f"/api/integration/{application.extension}/{integration.integration_key}/")
 
 
 class Integrations(Resource[Integration, Service]):

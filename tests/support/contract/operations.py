@@ -43,7 +43,7 @@ INTEGRATION = keys(
 )
 APPLICATION = keys(
     "name icon_url summary description unique_id availability_plan_id setup_instructions extension"
-    " application_type categories documentation_link"
+    " application_type categories documentation_link is_active"
 )
 TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")

@@ -9,6 +9,8 @@ from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy
 from tests.support.web.unknown_ids import NO_SUCH_ID
 
+CONFERENCE = "bbfdaa85-a1c1-4d0a-b59a-0e24f081d237"
+
 
 @pytest.fixture
 def team(world) -> str:
@@ -249,6 +251,47 @@ def test_an_integration_can_have_a_description(ask, integrations):
         ask("PATCH", one, {"description": "Of the old cluster"}).json["description"] == "Of the old cluster"
     )
     assert ask("PUT", one, {"name": "x"}).json["description"] == "Of the old cluster"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"application": GENERIC, "integration_type": 1}, {"application": CONFERENCE, "integration_type": 0}],
+    ids=["outbound integration", "outbound application"],
+)
+def test_an_outbound_integration_has_no_webhook_url(ask, integrations, body):
+    made = ask("POST", integrations, body).json
+    alert = {"application": GENERIC, "integration_type": 0}
+    changed = ask("PUT", f"{integrations}{made['unique_id']}/", alert).json
+
+    assert made["webhook_url"] == ""
+    assert changed["integration_key"] in changed["webhook_url"]
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_an_application_is_active(ask, integrations, scheme):
+    made = ask("POST", integrations, {"application": GENERIC}, scheme=scheme).json
+
+    listed = ask("GET", "/api/account/applications/", scheme=scheme).json
+    assert {made["application_reference"]["is_active"], *(one["is_active"] for one in listed)} == {1}
+
+
+@pytest.mark.parametrize(
+    "unique_id",
+    [
+        "27c9800c-2856-490d-8119-790be1308dd4",
+        "07c84d47-7e71-49ec-b781-1cc81a78086e",
+        "bb399bc6-9098-4afd-91d7-3cec4d8282eb",
+        "bbfdaa85-a1c1-4d0a-b59a-0e24f081d237",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_the_applications_of_published_examples_are_accepted(ask, integrations, unique_id, scheme):
+    made = ask("POST", integrations, {"application": GENERIC}, scheme=scheme).json
+    created = ask("POST", integrations, {"application": unique_id}, scheme=scheme)
+    updated = ask("PUT", f"{integrations}{made['unique_id']}/", {"application": unique_id}, scheme=scheme)
+
+    assert [created.status_code, updated.status_code] == [201, 200]
+    assert {one.json["application_reference"]["unique_id"] for one in (created, updated)} == {unique_id}
 
 
 def test_a_key_of_an_unknown_integration_is_not_regenerated(ask):
