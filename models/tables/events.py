@@ -7,7 +7,7 @@ from models.store.base import JsonField, ReasonField, SequenceField, Table, UtcF
 from models.tables.accounts import Account
 from models.tables.incidents import Incident
 from models.tables.routers import GlobalRouter
-from models.tables.services import Integration, Service
+from models.tables.services import DeletedIntegration, Integration, Service
 
 
 class Receipt(Table):
@@ -61,7 +61,8 @@ class Event(Table):
     - `rules`: the result of each evaluated rule.
     - `alert`: everything without a column of its own (payload, urls, images, notes, requested options,
       incident options).
-    - `integration`: None if no rule of the router sent the alert to an integration.
+    - `integration`: None if no rule of the router sent the alert to an integration, or if it was deleted.
+    - `deleted_integration`: the integration, if it was deleted.
     """
 
     unique_id = peewee.CharField(max_length=22, unique=True)
@@ -84,6 +85,15 @@ class Event(Table):
     reasons = JsonField(default=list)
     rules = JsonField(default=list)
     error = ReasonField(null=True)
+    deleted_integration = peewee.ForeignKeyField(
+        DeletedIntegration, null=True, on_delete="SET NULL", index=False
+    )
+
+    @property
+    def known_integration(self) -> Integration | DeletedIntegration | None:
+        """Return the integration, also if it was deleted."""
+        found: Integration | DeletedIntegration | None = self.integration or self.deleted_integration
+        return found
 
 
 def list_reasons(event: Event) -> list[tuple[str, Reason]]:
@@ -94,6 +104,10 @@ def list_reasons(event: Event) -> list[tuple[str, Reason]]:
 # In the order of the lists; otherwise PostgreSQL scans the alerts of all incidents to find one page.
 Event.declare_index("event_of_incident", "incident", "id")
 Event.declare_index("event_of_integration", "integration", "id")
+# For the deletion of copies of integrations, which searches for alerts that refer to them.
+Event.declare_index(
+    "event_of_deleted_integration", "deleted_integration", where="deleted_integration_id IS NOT NULL"
+)
 # In the order in which a lane takes alerts: groups from Alertmanager can become a million pending alerts.
 Event.declare_index("event_pending", "service", "receipt", "position", "id", where="state = 0")
 Event.declare_index("event_dead_letter", "id", where="state = 2")

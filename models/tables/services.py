@@ -2,8 +2,8 @@
 
 import peewee
 
-from models.store.base import ObjectTable, UtcField
-from models.tables.accounts import User
+from models.store.base import ObjectTable, Table, UtcField
+from models.tables.accounts import Account, User
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team
 
@@ -29,9 +29,27 @@ class Service(ObjectTable):
     collation_time = peewee.IntegerField(default=0)
 
 
+class AddedApplication(Table):
+    """The ID of an application that is not in the catalogue, which an account uses as an application of a kind.
+
+    Teams that move bring the IDs of their old account. Integrations keep the kind when the row is deleted.
+    """
+
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    unique_id = peewee.CharField(max_length=36)
+    kind = peewee.CharField(max_length=32)
+    creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("account", "unique_id"), True),)
+
+
 class Integration(ObjectTable):
+    """`kind` is the kind of an application that is not in the catalogue; None: the catalogue has it."""
+
     service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
     application = peewee.CharField(max_length=36)
+    kind = peewee.CharField(max_length=32, null=True)
     name = peewee.CharField(max_length=255)
     summary = peewee.TextField(default="")
     description = peewee.TextField(default="")
@@ -52,5 +70,27 @@ class Integration(ObjectTable):
     is_missing = peewee.BooleanField(default=False)
     is_extended = peewee.BooleanField(default=False)
 
+    @property
+    def team(self) -> Team:
+        team: Team = self.service.team
+        return team
+
 
 Integration.declare_index("integration_expected", "expected_at", where="expected_at IS NOT NULL")
+
+
+class DeletedIntegration(Table):
+    """What the alerts of a deleted integration show of it. `service` is the UUID of its service.
+
+    The row exists as long as an alert refers to it.
+    """
+
+    unique_id = peewee.CharField(max_length=36)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    service = peewee.CharField(max_length=36)
+    name = peewee.CharField(max_length=255)
+    summary = peewee.TextField()
+    creation_date = UtcField()
+    integration_key = peewee.CharField(max_length=36)
+    is_enabled = peewee.BooleanField()
+    integration_type = peewee.SmallIntegerField()

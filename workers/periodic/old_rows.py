@@ -25,6 +25,7 @@ from models.tables.incidents import (
 )
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.postmortems import PostmortemIncident
+from models.tables.services import DeletedIntegration
 from models.tables.timers import Timer
 
 # Rows that one search reads, without a lock.
@@ -193,6 +194,11 @@ def _can_delete_entity(before: datetime) -> peewee.Expression:
     )
 
 
+def _can_delete_copy(before: datetime) -> peewee.Expression:
+    """Return the condition that no stored alert refers to this copy of a deleted integration."""
+    return ~_exists(Event.select().where(Event.deleted_integration == DeletedIntegration.id))
+
+
 ALERTS = Kind(
     "alerts",
     Receipt,
@@ -225,5 +231,7 @@ INCIDENTS = Kind(
     released=(Entity.last_incident,),
 )
 ENTITIES = Kind("entities", Entity, _can_delete_entity)
-# In the order of deletion: alerts and notifications refer to incidents, and incidents to entities.
-KINDS = (ALERTS, NOTIFICATIONS, INCIDENTS, ENTITIES)
+DELETED_INTEGRATIONS = Kind("deleted integrations", DeletedIntegration, _can_delete_copy)
+# In the order of deletion: alerts and notifications refer to incidents, incidents to entities, and alerts to
+# deleted integrations.
+KINDS = (ALERTS, NOTIFICATIONS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS)

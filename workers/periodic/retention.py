@@ -16,7 +16,14 @@ import structlog
 from models.store.base import connection, store
 from runtime.settings import Settings
 from workers.periodic import old_rows
-from workers.periodic.old_rows import ALERTS, ENTITIES, INCIDENTS, NOTIFICATIONS, Kind
+from workers.periodic.old_rows import (
+    ALERTS,
+    DELETED_INTEGRATIONS,
+    ENTITIES,
+    INCIDENTS,
+    NOTIFICATIONS,
+    Kind,
+)
 
 log = structlog.get_logger()
 
@@ -87,7 +94,7 @@ def clean_up(
     times: RetentionTimes | None = None,
     rest: Callable[[float], object] = _stopping.wait,
 ) -> int:
-    """Delete old rows. Return the number of alert bodies, messages, incidents and entities.
+    """Delete old rows. Return the number of alert bodies, messages, incidents, entities and copies.
 
     `rest` gets the seconds of each rest.
     """
@@ -111,6 +118,7 @@ def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, d
     if times.incidents is not None:
         yield INCIDENTS, now - times.incidents
     yield ENTITIES, now - times.alerts
+    yield DELETED_INTEGRATIONS, now - times.alerts
 
 
 def _clean_kind(kind: Kind, before: datetime, steps: _Steps) -> int:

@@ -34,7 +34,7 @@ KEPT = {
             "notification_rule", "forwarding_rule", "team", "team_member", "incident_role", "priority",
             "sla", "tag",
             "escalation_policy", "task_template", "template_task", "schedule", "schedule_override", "service",
-            "integration", "alert_rule", "outgoing_rule", "alert_grouping_policy", "global_router",
+            "integration", "added_application", "alert_rule", "outgoing_rule", "alert_grouping_policy", "global_router",
             "router_rule", "maintenance", "maintenance_service",
         ),
         "people wrote this configuration, and people delete it",
