@@ -24,7 +24,7 @@ from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.routers import GlobalRouter
-from models.tables.services import Integration, Service
+from models.tables.services import DeletedIntegration, Integration, Service
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod
 
@@ -80,10 +80,12 @@ def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = Non
 
 def _select_events(receipt: Receipt, services: peewee.ModelSelect | None) -> "peewee.ModelSelect[Event]":
     query = (
-        Event.select(*_EVENT, *_INCIDENT, Integration, Service)
+        Event.select(*_EVENT, *_INCIDENT, Integration, DeletedIntegration, Service)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
         .switch(Event)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .switch(Event)
+        .join(DeletedIntegration, peewee.JOIN.LEFT_OUTER)
         .switch(Event)
         .join(Service, peewee.JOIN.LEFT_OUTER, on=Event.service)
     )
@@ -162,7 +164,9 @@ def _build_progress(receipt: Receipt) -> JsonDict | None:
     return None if alerts_done is None else {"alerts_done": alerts_done, "alerts": receipt.alerts}
 
 
-def _build_reference(row: Integration | Service | GlobalRouter | None) -> JsonDict | None:
+def _build_reference(
+    row: Integration | DeletedIntegration | Service | GlobalRouter | None,
+) -> JsonDict | None:
     return {"unique_id": row.unique_id, "name": row.name} if row else None
 
 
@@ -170,7 +174,7 @@ def _build_alert(event: Event) -> JsonDict:
     incident = event.incident
     return {
         "unique_id": event.unique_id,
-        "integration": _build_reference(event.integration),
+        "integration": _build_reference(event.known_integration),
         "service": _build_reference(event.service),
         "message": event.message,
         "alert_type": AlertType(event.alert_type).name.lower(),

@@ -30,7 +30,7 @@ class Service(ObjectTable):
 
 
 class AddedApplication(Table):
-    """The ID of an application that is not in the catalogue, which an account uses as an application of a kind.
+    """The ID of an application that the catalogue does not have, and the kind as which an account uses it.
 
     Teams that move bring the IDs of their old account. Integrations keep the kind when the row is deleted.
     """

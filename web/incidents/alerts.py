@@ -11,7 +11,7 @@ from marshmallow import fields
 from models.store.prepared import in_list
 from models.tables.events import Event
 from models.tables.incidents import Incident
-from models.tables.services import Integration, Service
+from models.tables.services import DeletedIntegration, Integration, Service
 from models.tables.teams import Team
 from web.http import access, client_profile, paging
 from web.http.auth import viewer
@@ -27,7 +27,7 @@ class IntegrationObject(Schema):
     summary = Text(dump_only=True)
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
-    team = Reference(attribute="service.team", dump_only=True)
+    team = Reference(dump_only=True)
     # None if the viewer may not read the integration.
     integration_key = Text(dump_only=True, allow_none=True)
     is_enabled = Boolean(dump_only=True)
@@ -38,13 +38,13 @@ class AlertSchema(Schema):
     """An alert. `incident` is the number of its incident or null; `alert_type` is a digit as text."""
 
     integration_object = fields.Nested(
-        IntegrationObject, attribute="integration", dump_only=True, allow_none=True
+        IntegrationObject, attribute="known_integration", dump_only=True, allow_none=True
     )
     summary = Text(dump_only=True)
     incident = OptionalNumber(attribute="incident.incident_number", dump_only=True, dump_default=None)
     creation_date = Moment(dump_only=True)
     message = Text(dump_only=True)
-    integration = Reference(dump_only=True)
+    integration = Reference(attribute="known_integration", dump_only=True)
     suppressed = Boolean(dump_only=True)
     entity_id = Text(dump_only=True)
     alert_type = Text(dump_only=True)
@@ -61,6 +61,7 @@ SHOWN = (
     Event.id,
     Event.unique_id,
     Event.integration,
+    Event.deleted_integration,
     Event.incident,
     Event.creation_date,
     Event.message,
@@ -126,17 +127,21 @@ def _hide_keys(events: Collection[Event]) -> None:
     """Remove the integration keys that the viewer may not read: with a key the viewer could send alerts."""
     open_teams = set(access.select_permitted_teams(viewer(), "integration_read").scalars())
     for event in events:
-        integration: Any = event.integration
-        if integration is not None and integration.service.team_id not in open_teams:
+        integration: Any = event.known_integration
+        if integration is not None and integration.team.id not in open_teams:
             integration.integration_key = None
 
 
 def _select_alerts() -> "peewee.ModelSelect[Event]":
     """Select alerts with all rows and columns that their answers need."""
+    theirs = Team.alias()
+    shown = (*SHOWN, Integration, Service, Team, DeletedIntegration, theirs, Incident.id)
     return (
-        Event.select(*SHOWN, Integration, Service, Team, Incident.id, Incident.incident_number)
+        Event.select(*shown, Incident.incident_number)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
         .join(Service, peewee.JOIN.LEFT_OUTER)
         .join(Team, peewee.JOIN.LEFT_OUTER)
+        .join_from(Event, DeletedIntegration, peewee.JOIN.LEFT_OUTER)
+        .join(theirs, peewee.JOIN.LEFT_OUTER, on=DeletedIntegration.team == theirs.id)
         .join_from(Event, Incident, peewee.JOIN.LEFT_OUTER)
     )

@@ -305,7 +305,7 @@ def get_status(trace_id: str) -> Response:
 
 def _build_status(receipt: Receipt, services: peewee.ModelSelect | None) -> dict[str, object]:
     event = alert_trace.find_first_event(receipt, services)
-    integration = event.integration if event else receipt.integration
+    integration = event.known_integration if event else receipt.integration
     answer: dict[str, object] = {
         "status": alert_trace.get_status(receipt, [event] if event else []),
         # An alert that a router sent to no integration has no id here (contract 4.7).

@@ -7,6 +7,7 @@ from marshmallow import fields
 
 from models.domain.applications import APPLICATIONS, HEARTBEAT, Application
 from models.domain.enums import IntegrationType, Urgency
+from models.lifecycle import deletion
 from models.store.ids import new_uuid
 from models.tables.accounts import User
 from models.tables.services import Integration, Service
@@ -114,6 +115,7 @@ class Integrations(Resource[Integration, Service]):
 
     def remove(self, row: Integration) -> None:
         lock_services(Service.id == row.service_id)
+        deletion.keep_for_alerts(row.service, row)
         super().remove(row)
 
 

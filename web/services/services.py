@@ -8,6 +8,7 @@ import peewee
 from flask import request
 
 from models.domain.enums import Collation, ServiceStatus
+from models.lifecycle import deletion
 from models.load.maintenance import load_windows
 from models.store.base import Table
 from models.tables.accounts import User
@@ -31,7 +32,7 @@ from web.http.fields import (
     Username,
 )
 from web.http.permissions import get_permissions
-from web.http.resource import Resource
+from web.http.resource import Resource, lock_services
 
 
 class ServiceSchema(Schema):
@@ -93,6 +94,11 @@ class Services(Resource[Service, Team]):
 
     def insert(self, parent: Team, values: dict[str, object]) -> Service:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
+
+    def remove(self, row: Service) -> None:
+        lock_services(Service.id == row.id)
+        deletion.keep_for_alerts(row)
+        super().remove(row)
 
 
 # A service with the IDs of the rows that it refers to, in one query.

@@ -278,7 +278,7 @@ def test_notifications_of_unrelated_incidents_are_not_shown(simulate, world):
         ({"integration": NO_SUCH_ID}, "integration"),
         ({"integration": None}, "service"),
         ({"service": NO_SUCH_ID}, "integration"),
-        ({"alert": None, "payload": {}, "source": "nagios"}, "source"),
+        ({"alert": None, "payload": {}, "source": "nosuch"}, "source"),
         ({"source": "prometheus"}, "source"),
     ],
     ids=str,
@@ -302,7 +302,7 @@ def test_with_open_accepts_the_present_minute(simulate, monkeypatch):
 
 
 def test_an_unknown_source_gets_the_list_of_sources(ask, world):
-    body = {"integration": world.integration.unique_id, "payload": {}, "source": "nagios"}
+    body = {"integration": world.integration.unique_id, "payload": {}, "source": "nosuch"}
 
     (error,) = ask("POST", SIMULATE, body).json["errors"]["source"]
 
