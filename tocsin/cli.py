@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Send a test message to the contacts of a user.",
     ),
     "token": ("tocsin.commands.accounts:token", "Create, list and revoke API tokens."),
+    "application": (
+        "tocsin.commands.applications:application",
+        "Add IDs of applications that an account brings from elsewhere.",
+    ),
     "rotate-link-key": (
         "tocsin.commands.link_key:rotate_link_key",
         "Replace the key that signs links: all links of before end.",

@@ -60,7 +60,7 @@ from web.oncall import (
 from web.operations import dead_letters, metrics, simulate
 from web.pages import incident, join
 from web.rules import alert_rules, dry_run, routers
-from web.services import grouping_policies, heartbeats, integrations, outgoing_rules, services
+from web.services import applications, grouping_policies, heartbeats, integrations, outgoing_rules, services
 from web.teams import (
     incident_roles,
     labels,
@@ -230,7 +230,7 @@ ROUTES: tuple[Route, ...] = (
     route("Integrations", "GET", "/api/account/integration-metadata/<integration_key>/", alerts_of_integration.get_metadata, permission="integration_read", response=alerts_of_integration.METADATA),
     route("Integrations", "GET", f"{TEAM}/services/<service_id>/integrations/<integration_id>/alerts/", alerts_of_integration.index, permission="incident_read", doc_response=alerts.ALERT, many=True, paged=True),
     route("Incidents", "GET", "/api/incidents/", filters.index, permission="incident_read", response=filters.PLAIN_PAGE),
-    route("Integrations", "GET", "/api/account/applications/", integrations.list_applications, permission=MEMBER, response=integrations.APPLICATION, many=True),
+    route("Integrations", "GET", "/api/account/applications/", applications.list_applications, permission=MEMBER, response=applications.APPLICATION, many=True),
     *crud("Outgoing rules", f"{TEAM_V2}/services/<service_id>/integrations/<integration_id>/outgoingrules/", outgoing_rules.OUTGOING_RULES),
     *crud("Post-incident tasks", f"{TEAM}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
     *crud("Task templates", f"{TEAM}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
@@ -273,6 +273,7 @@ ROUTES: tuple[Route, ...] = (
     route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL, concurrency_limit=schedule_problems.CONCURRENCY),
     route("Integrations", "GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
     route("Integrations", "PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
+    *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),
     route("Alerts", "GET", "/api/tocsin/dead-letters/", dead_letters.index, permission="incident_read", response=dead_letters.PAGE),
     route("Alerts", "GET", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.retrieve, permission="incident_read", response=dead_letters.DEAD_LETTER),
     route("Alerts", "POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", dead_letters.replay, permission="incident_write", response=dead_letters.REPLAYED),

@@ -5,7 +5,7 @@
 published examples contain are kept, so that these examples work.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.domain.enums import IntegrationType
 
@@ -116,3 +116,18 @@ PROMETHEUS = "5a4b6c1d-93b1-4f0e-8f57-71e0b1c2d3e4"
 
 # The kinds, each with the last application of this extension.
 KINDS: dict[str, Application] = {application.extension: application for application in APPLICATIONS.values()}
+
+
+def get_application(unique_id: str, kind: str | None) -> Application:
+    """Return an application of the catalogue, or the application of this kind with another ID.
+
+    A kind that this version does not know is shown as generic: a later version stored it.
+    """
+    known = APPLICATIONS.get(unique_id)
+    return known or replace(KINDS.get(kind or "", APPLICATIONS[GENERIC]), unique_id=unique_id)
+
+
+def accepts_pings(unique_id: str, kind: str | None) -> bool:
+    """Return whether the alerts of integrations with this application are pings of a heartbeat."""
+    known = APPLICATIONS.get(unique_id)
+    return (known.extension if known else kind) == APPLICATIONS[HEARTBEAT].extension

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import peewee
 
-from models.domain.applications import APPLICATIONS
 from models.domain.effects import Author, IncidentState
 from models.domain.enums import Collation, IntegrationType, RuleType, ServiceStatus, Urgency
 from models.domain.facts import (
@@ -374,7 +373,7 @@ def _build_target(row: Integration) -> RouteTarget:
         row.id,
         row.service_id,
         row.name,
-        APPLICATIONS[row.application].extension,
+        row.application_reference.extension,
         row.is_enabled and row.integration_type == IntegrationType.ALERT,
     )
 

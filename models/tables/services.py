@@ -2,6 +2,7 @@
 
 import peewee
 
+from models.domain.applications import Application, get_application
 from models.store.base import ObjectTable, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.tasks import TaskTemplate
@@ -69,6 +70,10 @@ class Integration(ObjectTable):
     last_ping_at = UtcField(null=True)
     is_missing = peewee.BooleanField(default=False)
     is_extended = peewee.BooleanField(default=False)
+
+    @property
+    def application_reference(self) -> Application:
+        return get_application(self.application, self.kind)
 
     @property
     def team(self) -> Team:

@@ -31,8 +31,12 @@ OPEN = {
     # The path contains a signed address: tests/web/oncall/test_calendars.py.
     "/calendars/<token>.ics",
 }
-# All members of an account may see each other.
-SEEN_BY_ALL = {("GET", "/api/account/members/<username>/"), ("GET", "/api/account/users/<username>/")}
+# All members of an account may see each other, and the applications that the account added.
+SEEN_BY_ALL = {
+    ("GET", "/api/account/members/<username>/"),
+    ("GET", "/api/account/users/<username>/"),
+    ("GET", "/api/tocsin/applications/<application_id>/"),
+}
 
 # Refused to all plain members without a custom role.
 FOR_ADMINS = {"/api/v2/account/events/router/", "/api/account/customroles/"}
@@ -100,6 +104,8 @@ def test_lists_show_no_objects_of_others(ask, samples, world, route, who):
     refused = who == "charlie" and route.path in FOR_ADMINS
     assert listed.status_code == (403 if refused else 200)
     hidden = {key: one for key, one in samples.ids.items() if key.endswith("_id") and key != "account_id"}
+    if who == "charlie":
+        del hidden["application_id"]
     if who == "mallory":
         hidden |= {"alice": world.alice.username, "bob": world.bob.username}
     assert [key for key, one in hidden.items() if one in listed.text] == []
@@ -110,6 +116,7 @@ WITHOUT_NAMES = (
     "/api/account/teams/",
     "/api/account/customroles/",
     "/api/incidents/filter/",
+    "/api/tocsin/applications/",
     "/api/tocsin/tokens/",
     "/api/v2/account/events/router/",
 )

@@ -81,7 +81,7 @@ def user() -> None:
 def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> None:
     """Add a user to an account."""
     with write_transaction():
-        found = _find_account(account_id)
+        found = find_account(account_id)
         if provisioning.find_member(found, email) is not None:
             raise click.ClickException(to_printable(f"{email} is already a user of {found.name}"))
         now = store().now()
@@ -160,7 +160,7 @@ def write_transaction() -> Iterator[None]:
         yield
 
 
-def _find_account(identifier: str | None) -> Account:
+def find_account(identifier: str | None) -> Account:
     found = list(
         Account.select().where(Account.account_identifier == identifier) if identifier else Account.select()
     )

@@ -360,8 +360,8 @@ class Uuid(fields.Field[str]):
 
     default_error_messages = {"invalid": "Must be a UUID."}
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_none=True, **options)
+    def __init__(self, *, allow_none: bool = True, **options: Any) -> None:
+        super().__init__(allow_none=allow_none, **options)
 
     def deserialize(
         self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object

@@ -3,7 +3,6 @@
 from flask import Response, request
 from marshmallow import fields
 
-from models.domain.applications import APPLICATIONS
 from models.tables.events import Event
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -53,5 +52,5 @@ def get_metadata(integration_key: str) -> dict[str, object]:
     )
     integration = access.find(rows, Integration.integration_key, integration_key)
     access.require_permission(viewer(), integration.service.team_id)
-    integration.extension = APPLICATIONS[integration.application].extension
+    integration.extension = integration.application_reference.extension
     return {"service": integration.service, "integration": integration}

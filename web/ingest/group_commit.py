@@ -13,7 +13,7 @@ from datetime import datetime
 
 import structlog
 
-from models.domain.applications import HEARTBEAT
+from models.domain.applications import accepts_pings
 from models.domain.enums import IntegrationType
 from models.store import bulk
 from models.store.base import STORE_ERRORS, connection, store
@@ -355,6 +355,7 @@ _INTEGRATIONS = Prepared(
             Integration.unique_id,
             Integration.integration_type,
             Integration.application,
+            Integration.kind,
             Service.id,
             Service.unique_id,
             Team.unique_id,
@@ -392,8 +393,9 @@ def _build_target(
     creation_date: datetime,
     summary: str,
     unique_id: str,
-    kind: int,
+    integration_type: int,
     application: str,
+    kind: str | None,
     service: int,
     service_id: str,
     team_id: str,
@@ -409,8 +411,8 @@ def _build_target(
         "team": team_id,
         "integration_key": key,
         "is_enabled": True,
-        "integration_type": kind,
+        "integration_type": integration_type,
     }
     return KeyTarget(
-        account, account_identifier, row, service, details, accepts_pings=application == HEARTBEAT
+        account, account_identifier, row, service, details, accepts_pings=accepts_pings(application, kind)
     )

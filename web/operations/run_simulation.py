@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.domain.applications import APPLICATIONS
 from models.domain.channels import get_channel_name
 from models.domain.effects import EventState, IncidentState, NotificationState
 from models.domain.enums import AlertType, Collation, IntegrationType
@@ -72,7 +71,7 @@ def adjust_to_now(at: datetime, now: datetime) -> datetime:
 
 def get_source(integration: Integration) -> str:
     """Return the tool of an integration, as its address names it."""
-    return APPLICATIONS[integration.application].extension
+    return integration.application_reference.extension
 
 
 def find_integrations(service: Service, source: str | None) -> list[Integration]:

@@ -9,7 +9,6 @@ import msgspec
 import peewee
 from marshmallow import fields, validate
 
-from models.domain.applications import APPLICATIONS
 from models.domain.enums import RuleType, Urgency
 from models.domain.facts import AlertRuleFacts, IntegrationFacts, LaneFacts, OnCallConfig, ServiceFacts
 from models.domain.reasons import Reason
@@ -254,7 +253,7 @@ def _parse_original(event: Event) -> ParsedAlert:
     receipt, body = event.receipt, RequestBody(bytes(event.receipt.body))
     try:
         if receipt.router_id and receipt.source == generic.EXTENSION and event.integration:
-            target = APPLICATIONS[event.integration.application].extension
+            target = event.integration.application_reference.extension
             return parse_for_source(target, body)[event.position]
         return STORED_SOURCES[receipt.source].parse(body)[event.position]
     except (BadBody, KeyError, IndexError):

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from marshmallow import ValidationError, validates
 
-from models.domain import applications
+from models.domain.applications import accepts_pings
 from models.domain.enums import IntegrationType
 from models.store.base import store
 from models.tables.events import Entity
@@ -87,7 +87,7 @@ def _access_integration(integration_id: str) -> Integration:
     rows = rows.where(Team.account == viewer().account)
     row: Integration = access.find(rows, Integration.unique_id, integration_id)
     access.require_permission(viewer(), row.service.team_id)
-    if row.application != applications.HEARTBEAT:
+    if not accepts_pings(row.application, row.kind):
         reject("integration", "Only integrations of the application Heartbeat expect pings.")
     return row
 

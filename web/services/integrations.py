@@ -1,13 +1,13 @@
-"""Integrations, their keys and their applications: contract section 3.6."""
+"""Integrations and their keys: contract section 3.6."""
 
 from typing import Any
 
 import peewee
 from marshmallow import fields
 
-from models.domain.applications import APPLICATIONS, HEARTBEAT, Application
+from models.domain.applications import APPLICATIONS, accepts_pings
 from models.domain.enums import IntegrationType, Urgency
-from models.lifecycle import deletion
+from models.lifecycle import added_applications, deletion
 from models.store.ids import new_uuid
 from models.tables.accounts import User
 from models.tables.services import Integration, Service
@@ -19,23 +19,13 @@ from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Number, Referenc
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
 from web.services import heartbeats
+from web.services.applications import ApplicationSchema
 
-
-class ApplicationSchema(Schema):
-    """An application of the catalogue. Fields without a use in Tocsin are constant (contract section 6)."""
-
-    name = Text(dump_only=True)
-    icon_url = fields.Function(lambda application: "")
-    summary = Text(dump_only=True)
-    description = Text(attribute="summary", dump_only=True)
-    unique_id = Text(dump_only=True)
-    availability_plan_id = fields.Function(lambda application: 1)
-    setup_instructions = fields.Function(lambda application: "")
-    extension = Text(dump_only=True)
-    application_type = Number(dump_only=True)
-    categories = Text(dump_only=True)
-    documentation_link = fields.Function(lambda application: "")
-    is_active = fields.Function(lambda application: 1)
+NO_APPLICATION = (
+    "Must be an application of the list at /api/account/applications/."
+    " An owner or admin can add another ID with its kind:"
+    " `tocsin application add ID --as KIND`, or POST /api/tocsin/applications/."
+)
 
 
 class IntegrationSchema(Schema):
@@ -63,7 +53,7 @@ def webhook_url(integration: Integration) -> str:
 
     "" for an integration that sends instead: nothing may be sent to it.
     """
-    application = APPLICATIONS[integration.application]
+    application = integration.application_reference
     if IntegrationType.OUTBOUND in (integration.integration_type, application.application_type):
         return ""
     return serialization.build_url(f"/api/integration/{application.extension}/{integration.integration_key}/")
@@ -86,18 +76,12 @@ class Integrations(Resource[Integration, Service]):
     def select_rows(self, parent: Service) -> "peewee.ModelSelect[Integration]":
         return Integration.select(Integration, User).join(User).where(Integration.service == parent)
 
-    def fill(self, rows: list[Integration]) -> list[Integration]:
-        for row in rows:
-            row.application_reference = APPLICATIONS[row.application]
-        return rows
-
     def check_values(
         self, values: dict[str, Any], parent: Service, row: Integration | None
     ) -> dict[str, object]:
         if "application" in values:
             values["application"] = values["application"].lower()
-            if values["application"] not in APPLICATIONS:
-                reject("application", "Must be an application of the list at /api/account/applications/.")
+            values["kind"] = _get_kind(values["application"], row)
         return values
 
     def insert(self, parent: Service, values: dict[str, object]) -> Integration:
@@ -109,7 +93,7 @@ class Integrations(Resource[Integration, Service]):
 
     def _lock_row(self, row: Integration) -> Integration:
         """Lock the service before the row, like the worker of its lane, which also writes these columns."""
-        if row.application == HEARTBEAT:
+        if accepts_pings(row.application, row.kind):
             lock_services(Service.id == row.service_id)
         return super()._lock_row(row)
 
@@ -119,13 +103,28 @@ class Integrations(Resource[Integration, Service]):
         super().remove(row)
 
 
+def _get_kind(application: str, row: Integration | None) -> str | None:
+    """Return the kind to store with an application; None: the catalogue has it. Raise BadRequest.
+
+    A client that sends back the ID of its integration may do so after the ID was removed.
+    """
+    if application in APPLICATIONS:
+        return None
+    kind = added_applications.find_kind(viewer().account, application)
+    if kind is None and row is not None and row.application == application:
+        return row.kind
+    if kind is None:
+        reject("application", NO_APPLICATION)
+    return kind
+
+
 def _get_ping_changes(row: Integration | None, values: dict[str, object]) -> dict[str, object]:
     """Return the heartbeat columns that these values change in an integration (None: a new one).
 
     An integration that begins to accept pings expects the first ping from now on.
     """
-    was_heartbeat = row is not None and row.application == HEARTBEAT
-    if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
+    was_heartbeat = row is not None and accepts_pings(row.application, row.kind)
+    if not _is_heartbeat_after(row, values):
         cleared: dict[str, object] = {
             "heartbeat_interval": 0,
             "heartbeat_grace": 0,
@@ -145,6 +144,12 @@ def _get_ping_changes(row: Integration | None, values: dict[str, object]) -> dic
     if was_heartbeat and heartbeats.is_accepting(before) == heartbeats.is_accepting(after):
         return {}
     return {**defaults, **heartbeats.build_expectation(after, now())}
+
+
+def _is_heartbeat_after(row: Integration | None, values: dict[str, Any]) -> bool:
+    if "application" in values:
+        return accepts_pings(values["application"], values["kind"])
+    return row is not None and accepts_pings(row.application, row.kind)
 
 
 class KeyOwnerSchema(Schema):
@@ -167,15 +172,9 @@ def regenerate_key() -> Integration:
     with config_transaction():
         key = Integration.update(integration_key=new_uuid())
         key.where(Integration.unique_id == unique_id).execute()
-    row = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
-    return INTEGRATIONS.fill([row])[0]
-
-
-def list_applications() -> list[Application]:
-    """List the applications for integrations."""
-    return list(APPLICATIONS.values())
+    found: Integration = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
+    return found
 
 
 INTEGRATIONS = Integrations()
-APPLICATION = ApplicationSchema()
 KEY_OWNER = KeyOwnerSchema()

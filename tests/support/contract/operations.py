@@ -45,6 +45,7 @@ APPLICATION = keys(
     "name icon_url summary description unique_id availability_plan_id setup_instructions extension"
     " application_type categories documentation_link is_active"
 )
+ADDED = keys("unique_id kind creation_date")
 TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")
 TEAM_PERMISSION = keys("unique_id account_permissions")
@@ -458,6 +459,11 @@ OPERATIONS = (
     Row("GET", f"{OWN_PATH}/timeline/", 200, PAGE, noun="Timeline"),
     Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
     Row("DELETE", "/api/tocsin/calendar/", 204, None),
+    *(
+        row
+        for row in crud_rows("/api/tocsin/applications/", "application_id", "added_application", ADDED)
+        if row.method not in ("PUT", "PATCH")
+    ),
     Row("GET", "/api/tocsin/tokens/", 200, PAGE),
     Row("POST", "/api/tocsin/tokens/", 201, TOKEN | {"token"}, "token", noun="NewToken"),
     *(

@@ -7,6 +7,7 @@ import pytest
 
 from models.domain.applications import GENERIC, HEARTBEAT
 from models.domain.enums import WorkState
+from models.store.ids import new_uuid
 from models.tables.events import Receipt
 from tests.support import stores
 from tests.support.dead_letters import ERROR
@@ -94,6 +95,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
         },
         "integration": {"name": "Probe", "application": GENERIC},
         "heartbeat_integration": {"name": "Backup", "application": HEARTBEAT},
+        "added_application": {"unique_id": "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de", "kind": "grafana"},
         "heartbeat": {"every": 86_400, "grace": 1800},
         "key_owner": {"integration_unique_id": ids.get("integration_id")},
         "alert_rule": {
@@ -204,6 +206,8 @@ def create_samples(ask: Any, world: World) -> Samples:
     make("maintenance_id", f"{team}maintenance/", "maintenance")
     created = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
     ids["integration_key"] = created["integration_key"]
+    added = {**build_bodies(world, ids)["added_application"], "unique_id": new_uuid()}
+    ids["application_id"] = ask("POST", "/api/tocsin/applications/", added).json["unique_id"]
     make("heartbeat_id", f"{team}services/{ids['service_id']}/integrations/", "heartbeat_integration")
     integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"
     make("transformers_id", f"{integration}transformers/", "alert_rule")

@@ -44,6 +44,8 @@ RULES = {
     r"Weekly restrictions need a day from 1 \(Monday\) to 7 \(Sunday\)\.": "by the kind of restriction",
     r"The year must be 1970 or later, and before 2200\.": "the form date-time has no limits",
     # Other objects decide.
+    r"The catalogue has this application: .*": "contract 3.6",
+    r"This id was added before, as .*": "contract 3.6",
     r"An account has only one owner\.": "interface, account member",
     r"Another role of the account has this name\.": "interface, account custom role: unique name",
     r"A member of this account already has this address\.": "two people cannot share an address",

@@ -165,15 +165,15 @@ def test_a_service_sent_back_inside_a_window_does_not_stay_under_maintenance(
 def test_a_service_with_its_own_maintenance_shows_status_4_until_the_maintenance_ends(ask, team, service):
     ask("PATCH", service, {"status": 2})
 
-    answers = [
+    shown = [
         ask("PATCH", service, {"under_maintenance": True}).json,
         ask("GET", service).json,
         ask("GET", f"{team}/services/").json[0],
         ask("PUT", service, {**ask("GET", service).json, "name": "Till"}).json,
     ]
-    ended = ask("PUT", service, {**answers[-1], "under_maintenance": False}).json
+    ended = ask("PUT", service, {**shown[-1], "under_maintenance": False}).json
 
-    assert [get_state(answer) for answer in answers] == [INSIDE] * 4
+    assert [get_state(each) for each in shown] == [INSIDE] * 4
     assert get_state(ended) == {"under_maintenance": False, "status": 2}
 
 

@@ -1,0 +1,77 @@
+"""`tocsin application`: the IDs of applications that an account brings."""
+
+import json
+
+import click
+
+from models.domain.applications import KINDS
+from models.domain.identity import is_uuid
+from models.lifecycle import added_applications
+from models.store.base import store
+from models.tables.services import AddedApplication
+from tocsin.commands.accounts import account_option, as_json_option, find_account, write_transaction
+
+
+@click.group()
+def application() -> None:
+    """Add, list and remove the IDs of applications that an account brings.
+
+    An integration names its application by an ID. An ID that the catalogue does not have is refused until it
+    is added as an application of a kind.
+    """
+
+
+@application.command("add")
+@click.argument("unique_id", metavar="ID")
+@click.option(
+    "--as", "kind", required=True, type=click.Choice(sorted(KINDS)), help="Kind of the application."
+)
+@account_option
+@as_json_option
+def add(unique_id: str, kind: str, account_id: str | None, as_json: bool) -> None:
+    """Add an ID as an application of a kind."""
+    known = _check_id(unique_id)
+    with write_transaction():
+        found = find_account(account_id)
+        try:
+            added_applications.add(found, known, kind, store().now())
+        except added_applications.NotAdded as error:
+            raise click.ClickException(str(error)) from None
+    result = {"account_id": found.account_identifier, "unique_id": known, "kind": kind}
+    click.echo(json.dumps(result) if as_json else f"added {known} as {kind}")
+
+
+@application.command("list")
+@account_option
+@as_json_option
+def list_added(account_id: str | None, as_json: bool) -> None:
+    """List the added IDs."""
+    with write_transaction():
+        rows = added_applications.list_added(find_account(account_id)).order_by(AddedApplication.id)
+        found = [{"unique_id": row.unique_id, "kind": row.kind} for row in rows]
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for row in found:
+        click.echo(f"{row['unique_id']}  {row['kind']}")
+
+
+@application.command("remove")
+@click.argument("unique_id", metavar="ID")
+@account_option
+def remove(unique_id: str, account_id: str | None) -> None:
+    """Remove an ID. Integrations that have it keep working."""
+    known = _check_id(unique_id)
+    with write_transaction():
+        found = find_account(account_id)
+        of_id = (AddedApplication.account == found) & (AddedApplication.unique_id == known)
+        if not AddedApplication.delete().where(of_id).execute():
+            raise click.ClickException(f"{known} was not added")
+    click.echo(f"removed {known}")
+
+
+def _check_id(unique_id: str) -> str:
+    known = unique_id.strip().lower()
+    if not is_uuid(known):
+        raise click.UsageError("the ID is not a UUID")
+    return known

@@ -1,0 +1,88 @@
+"""The applications for integrations: those of the catalogue, and IDs that an account added to it."""
+
+from contextlib import AbstractContextManager
+from typing import TypedDict, cast
+
+from marshmallow import fields, validate
+
+from models.domain.applications import APPLICATIONS, KINDS, Application, get_application
+from models.lifecycle import added_applications
+from models.store.base import store
+from models.tables.accounts import Account
+from models.tables.services import AddedApplication
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import Moment, Number, Schema, Text, Uuid
+from web.http.permissions import ADMIN, MEMBER, ReadWrite
+from web.http.resource import Resource
+
+
+class ApplicationSchema(Schema):
+    """An application of the catalogue. Fields without a use in Tocsin are constant (contract section 6)."""
+
+    name = Text(dump_only=True)
+    icon_url = fields.Function(lambda application: "")
+    summary = Text(dump_only=True)
+    description = Text(attribute="summary", dump_only=True)
+    unique_id = Text(dump_only=True)
+    availability_plan_id = fields.Function(lambda application: 1)
+    setup_instructions = fields.Function(lambda application: "")
+    extension = Text(dump_only=True)
+    application_type = Number(dump_only=True)
+    categories = Text(dump_only=True)
+    documentation_link = fields.Function(lambda application: "")
+    is_active = fields.Function(lambda application: 1)
+
+
+class AddedApplicationValues(TypedDict):
+    """What the schema reads from a request that adds an ID."""
+
+    unique_id: str
+    kind: str
+
+
+class AddedApplicationSchema(Schema):
+    """The id of an application that the catalogue does not have.
+
+    `kind` is the extension of an application of the catalogue: integrations with this id are as if they had
+    that application.
+    """
+
+    unique_id = Uuid(required=True, allow_none=False)
+    kind = Text(required=True, validate=validate.OneOf(KINDS))
+    creation_date = Moment(dump_only=True)
+
+
+class AddedApplications(Resource[AddedApplication, Account]):
+    """IDs of applications that an account brings. Integrations keep the kind of an ID that is deleted."""
+
+    model = AddedApplication
+    noun = "added application"
+    schema = AddedApplicationSchema()
+    parent_field = AddedApplication.account
+    id_arg = "application_id"
+    permissions = ReadWrite(MEMBER, ADMIN)
+
+    def get_parent(self, **ids: str) -> Account:
+        return access.access_account(viewer()) if viewer().permission == ADMIN else viewer().account
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open a transaction that is no change of configuration: lanes read the kind of integrations."""
+        return store().write_transaction()
+
+    def insert(self, parent: Account, values: dict[str, object]) -> AddedApplication:
+        try:
+            return added_applications.add(parent, **cast(AddedApplicationValues, values), now=now())
+        except added_applications.NotAdded as error:
+            reject("unique_id", str(error))
+
+
+def list_applications() -> list[Application]:
+    """List the applications for integrations."""
+    added = added_applications.list_added(viewer().account).order_by(AddedApplication.id)
+    return [*APPLICATIONS.values(), *(get_application(row.unique_id, row.kind) for row in added)]
+
+
+APPLICATION = ApplicationSchema()
+ADDED_APPLICATIONS = AddedApplications()
