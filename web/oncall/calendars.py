@@ -29,7 +29,7 @@ from web.http.errors import Forbidden
 from web.http.fields import OptionalNumber, Schema, Text
 from web.oncall import calendar_cache, ical
 from web.oncall.calendar_cache import BuiltCalendar
-from web.oncall.ical import Calendar, Entry
+from web.oncall.ical import Attendee, Calendar, Entry
 from web.pages.base import HEADERS
 
 DEFAULT_MONTHS = 3
@@ -188,12 +188,12 @@ def _get(
     """Return the calendar with the shifts of these schedules, built earlier or now."""
     only = user.username if feed.own_only else None
     facts = tuple(load_schedule_facts(schedules, get_overrides_since(now())))
-    names = _load_names(facts, user)
+    people = _load_people(facts, user)
     teams = tuple(schedule.team.name for schedule in schedules)
     # Shifts count from the beginning of the day.
-    key = (calendar, facts, teams, tuple(sorted(names.items())), only, feed.months, now().date())
+    key = (calendar, facts, teams, frozenset(people.items()), only, feed.months, now().date())
     return calendar_cache.get(
-        key, user.account, now(), lambda: _fill(calendar, facts, schedules, names, feed.months, only)
+        key, user.account, now(), lambda: _fill(calendar, facts, schedules, people, feed.months, only)
     )
 
 
@@ -201,38 +201,38 @@ def _fill(
     calendar: Calendar,
     facts: Sequence[ScheduleFacts],
     schedules: Sequence[Schedule],
-    names: Mapping[str, str],
+    people: Mapping[str, Attendee],
     months: int,
     only: str | None,
 ) -> Calendar:
     """Return the calendar with the shifts of these schedules."""
     found = list_calendar_shifts(facts, now(), months, only)
     rows = {schedule.id: schedule for schedule in schedules}
-    entries = tuple(_build_entries(found, rows, names))
+    entries = tuple(_build_entries(found, rows, people))
     if found.truncated_at is None:
         return replace(calendar, entries=entries)
     warning = f"The calendar is not complete: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
     return replace(calendar, description=f"{calendar.description} {warning}", entries=entries)
 
 
-def _load_names(schedules: Iterable[ScheduleFacts], user: User) -> dict[str, str]:
-    """Return the names of the people in these schedules by username, without removed users."""
+def _load_people(schedules: Iterable[ScheduleFacts], user: User) -> dict[str, Attendee]:
+    """Return the people in these schedules by username, without removed users."""
     usernames = {name for schedule in schedules for name in list_usernames(schedule)}
-    people = User.select().where(
+    rows = User.select().where(
         User.account == user.account, in_list(User.username, usernames), User.removed_at.is_null()
     )
-    return {person.username: get_display_name(person) for person in people}
+    return {row.username: Attendee(get_display_name(row), row.email) for row in rows}
 
 
 def _build_entries(
-    found: CalendarShifts, rows: Mapping[int, Schedule], names: Mapping[str, str]
+    found: CalendarShifts, rows: Mapping[int, Schedule], people: Mapping[str, Attendee]
 ) -> Iterable[Entry]:
     for facts, shift in found.shifts:
-        if shift.username in names:
-            yield _build_entry(rows[facts.row], shift, names[shift.username])
+        if shift.username in people:
+            yield _build_entry(rows[facts.row], shift, people[shift.username])
 
 
-def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
+def _build_entry(schedule: Schedule, shift: Shift, person: Attendee) -> Entry:
     source = shift.source
     # Clients choose the IDs of layers. These IDs are unique only within a schedule.
     names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
@@ -242,7 +242,8 @@ def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
         f"{derive_uuid(*names)}@tocsin",
         shift.start,
         shift.end,
-        f"{name} on call: {schedule.name} ({by})",
+        f"{person.name} on call: {schedule.name} ({by})",
         f"Shift of the {kind} {source.name} in the schedule {schedule.name}"
         f" of the team {schedule.team.name}.",
+        person,
     )

@@ -7,6 +7,7 @@ two they use. Programs show all times in the time zone of their user.
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import icalendar
 
@@ -16,6 +17,16 @@ MIMETYPE = "text/calendar"
 
 # Suggested time between two requests of a program.
 REFRESH_INTERVAL = timedelta(hours=1)
+# What a mail address in a URI may contain unescaped (RFC 6068).
+MAIL_CHARACTERS = "@!$'*+"
+
+
+@dataclass(frozen=True, slots=True)
+class Attendee:
+    """A person of a calendar entry, for programs that read who is on call."""
+
+    name: str
+    email: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +38,7 @@ class Entry:
     end: datetime
     summary: str
     description: str
+    attendee: Attendee
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +99,25 @@ def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) ->
         ("dtend", end),
         ("summary", clean_line(entry.summary)),
         ("description", clean_line(entry.description)),
+        ("attendee", _build_attendee(entry.attendee)),
         ("status", "CONFIRMED"),
         # A person on call is free for meetings.
         ("transp", "TRANSPARENT"),
     ):
         event.add(key, value)
     return event
+
+
+def _build_attendee(person: Attendee) -> icalendar.vCalAddress:
+    """Build the address of a person who takes part and gets no invitation (RFC 6638, 7.1)."""
+    address = icalendar.vCalAddress(f"mailto:{quote(person.email, safe=MAIL_CHARACTERS)}")
+    for name, value in (
+        # A parameter cannot have double quotes (RFC 5545, 3.1).
+        ("CN", clean_line(person.name).replace('"', "'")),
+        ("CUTYPE", "INDIVIDUAL"),
+        ("PARTSTAT", "ACCEPTED"),
+        ("RSVP", "FALSE"),
+        ("SCHEDULE-AGENT", "NONE"),
+    ):
+        address.params[name] = icalendar.vText(value)
+    return address

@@ -126,6 +126,33 @@ def test_a_shift_is_an_event(subscribe, schedule, now):
     assert event.description == "Shift of the layer Layer-1 in the schedule Primary of the team Payments."
 
 
+@pytest.mark.parametrize(
+    ("name", "email", "shown"),
+    [
+        ("Bob", "bob@example.org", ("Bob", "mailto:bob@example.org")),
+        ("Böb O'Neil, Dr.; \"B:\"", "bob+oncall@example.org",
+         ("Böb O'Neil, Dr.; 'B:'", "mailto:bob+oncall@example.org")),
+        ("Bob", "100%bob&co@example.org", ("Bob", "mailto:100%25bob%26co@example.org")),
+    ],
+)  # fmt: skip
+def test_an_event_names_the_person_as_an_attendee_who_gets_no_invitation(
+    ask, address, world, name, email, shown
+):
+    world.bob.first_name, world.bob.email = name, email
+    world.bob.save()
+    schedule = stored.schedule(world.team, weekly(world.bob, world.alice))
+    answer = ask("GET", address(schedule), who=None)
+
+    assert len(icalendar.Calendar.from_ical(answer.data).errors) == 0
+    people = [event.attendee for event in vobject.readOne(answer.text).contents["vevent"]]
+    assert {(person.params["CN"][0], person.value) for person in people} == {
+        shown, ("Alice", "mailto:alice@example.org"),
+    }  # fmt: skip
+    assert {(*person.params["RSVP"], *person.params["SCHEDULE-AGENT"]) for person in people} == {
+        ("FALSE", "NONE")
+    }
+
+
 def test_a_calendar_has_a_name_a_description_and_a_refresh_interval(ask, address, world):
     night_schedule = stored.schedule(world.team, weekly(world.bob), name="Nights", time_zone="Europe/Berlin")
 
@@ -708,6 +735,10 @@ def rename_person(world, schedule):
     User.update(first_name="Alina").where(User.id == world.alice).execute()
 
 
+def change_email(world, schedule):
+    User.update(email="alina@example.org").where(User.id == world.alice).execute()
+
+
 def rename_team(world, schedule):
     Team.update(name="Money").where(Team.id == world.team).execute()
 
@@ -720,7 +751,9 @@ def remove_person(world, schedule):
     User.update(removed_at=datetime(2026, 3, 4, tzinfo=UTC)).where(User.id == world.bob).execute()
 
 
-@pytest.mark.parametrize("change", [change_layer, rename_person, rename_team, replace_person, remove_person])
+@pytest.mark.parametrize(
+    "change", [change_layer, rename_person, change_email, rename_team, replace_person, remove_person]
+)
 def test_a_kept_calendar_changes_with_all_that_it_shows(ask, address, schedule, world, change):
     path = address(schedule)
     before = ask("GET", path, who=None)
