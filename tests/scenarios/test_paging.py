@@ -8,6 +8,7 @@ import pytest
 from models.tables.services import Service
 from models.tables.users import NotificationRule
 from runtime.settings import load
+from tests.support.rules import RuleAction, action, add_rule
 from tests.support.scenarios.timers import set_policy
 from web.app import create_app
 
@@ -143,3 +144,19 @@ def test_an_unusual_alert_still_notifies(timeline, text):
     content = mail.get_content()
     assert not set("\x00\x07\u202e\u2066\u200f") & set(content)
     assert "https://tocsin.example.org/i/" in content
+
+
+def test_the_delay_of_a_rule_also_delays_later_steps(timeline, world):
+    """Contract 4.2: the run starts later, and the second step acts ten minutes after that start."""
+    set_policy(world, (0, world.alice), (10, world.bob))
+    add_rule(world, action(RuleAction.DELAY_NOTIFICATIONS, value="300"))
+    timeline.alert("Disk full on db1")
+
+    timeline.after(minutes=4, seconds=59)
+    assert timeline.mails() == []
+    timeline.after(seconds=1)
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+    timeline.after(minutes=9, seconds=59)
+    assert timeline.mails() == []
+    timeline.after(seconds=1)
+    assert [person for person, _ in timeline.mails()] == ["bob"]
