@@ -11,13 +11,14 @@ import click
 
 from models.domain.enums import ServiceStatus, TargetType, Urgency
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts, ScheduleOverview
+from models.lifecycle.contact_codes import is_same_address
 from models.load import schedule_overview
 from models.load.oncall_config import build_oncall_config, build_policy
 from models.load.schedules import list_usernames
 from models.reports.delivery_problems import list_delivery_problems
 from models.store.base import store
 from models.store.prepared import in_list
-from models.tables.accounts import Account, get_display_name
+from models.tables.accounts import Account, User, get_display_name
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
 from schedules.oncall import checks
@@ -53,7 +54,8 @@ class CheckScope:
     `checked_schedules` is by unique_id of the schedule, `names` (of people) by username. `policies` is by row
     number, with the name of the team. `covers` is the time in which a policy has a person on call, by the
     same number. `used` are the policies of services that are not disabled. `delivery_problems` are reasons
-    why Tocsin cannot send messages.
+    why Tocsin cannot send messages. `unverified` are the usernames of people whose own address is not
+    verified.
     """
 
     start: datetime
@@ -67,6 +69,7 @@ class CheckScope:
     config: OnCallConfig
     covers: Mapping[int, CoveredTime]
     delivery_problems: Sequence[str]
+    unverified: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,13 @@ def _load_scope(
             for row, (_, policy) in policies.items()
         },
         delivery_problems,
+        _find_unverified(account),
     )
+
+
+def _find_unverified(account: Account) -> set[str]:
+    users = User.select().where(User.account == account, User.removed_at.is_null())
+    return {user.username for user in users if not is_same_address(user.verified_email, user.email)}
 
 
 def _check_schedules(
@@ -348,17 +357,26 @@ def find_truncated(scope: CheckScope) -> Iterator[Finding]:
 
 
 def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
-    """Find people in policies and their schedules who have no usable notification rule."""
+    """Find people in policies and their schedules who have no usable notification rule.
+
+    A person without a rule for low urgency only is notified at the own e-mail address (contract 4.4, row 6),
+    and may want that. It is a minor finding if this address is not verified, since it then gets few messages.
+    """
     seen: set[str] = set()
     for team, policy in scope.policies.values():
         for name in sorted(_list_named(policy, scope.config) - seen):
             seen.add(name)
             person = scope.config.people.get(name)
-            missing = person and _list_missing_urgencies(person)
-            if person and missing:
-                rule = f"no usable notification rule for {missing} urgency"
-                what = f"{person.name} has {rule}, and is notified at the user's own e-mail address only"
-                yield Finding("no_rule", team, f"person {person.name}", what)
+            missing = [] if person is None else _list_missing_urgencies(person)
+            is_minor = missing == [Urgency.LOW]
+            if person is None or not missing or (is_minor and name not in scope.unverified):
+                continue
+            urgencies = " and ".join(urgency.name.lower() for urgency in missing)
+            rule = f"no usable notification rule for {urgencies} urgency"
+            what = f"{person.name} has {rule}, and is notified at the user's own e-mail address only"
+            if name in scope.unverified:
+                what = f"{what}, which is not verified"
+            yield Finding("no_rule", team, f"person {person.name}", what, is_minor)
 
 
 def _list_named(policy: PolicyFacts, config: OnCallConfig) -> set[str]:
@@ -371,10 +389,10 @@ def _list_named(policy: PolicyFacts, config: OnCallConfig) -> set[str]:
     return named
 
 
-def _list_missing_urgencies(person: PersonFacts) -> str:
-    """Return the urgencies for which a person has no rule, in words."""
+def _list_missing_urgencies(person: PersonFacts) -> list[Urgency]:
+    """Return the urgencies for which a person has no rule."""
     have = {rule.urgency for rule in person.rules}
-    return " and ".join(urgency.name.lower() for urgency in Urgency if urgency not in have)
+    return [urgency for urgency in Urgency if urgency not in have]
 
 
 def find_missing_policies(scope: CheckScope) -> Iterator[Finding]:

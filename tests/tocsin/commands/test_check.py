@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from models.domain.enums import ServiceStatus
+from models.domain.enums import ServiceStatus, Urgency
 from models.store.base import db
 from models.store.ids import new_uuid
+from models.tables.accounts import User
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
@@ -179,13 +180,29 @@ def test_a_person_without_a_usable_notification_rule_is_a_problem(list_problems,
     rules = NotificationRule.delete().where(NotificationRule.user == world.bob, NotificationRule.urgency == 0)
     rules.execute()
 
+    # Bob is notified at his own address.
     assert list_problems() == [
-        "Payments: Bob has no usable notification rule for low urgency, and is notified at the"
-        " user's own e-mail address only",
         "Payments: Charlie has no usable notification rule for low and high urgency, and is notified"
         " at the user's own e-mail address only",
         "Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments",
     ]
+
+
+def test_a_missing_rule_for_low_urgency_is_minor_if_the_own_address_is_not_verified(
+    world, now, use_schedules
+):
+    use_schedules(stored.schedule(world.team, stored.layer(world.alice)))
+    low = (NotificationRule.user == world.bob) & (NotificationRule.urgency == Urgency.LOW)
+    NotificationRule.delete().where(low).execute()
+    assert run_checks(world.account, now, now + 7 * DAY) == []
+
+    User.update(verified_email=None).where(User.id == world.bob.id).execute()
+    (found,) = run_checks(world.account, now, now + 7 * DAY)
+    assert (found.minor, found.what) == (
+        True,
+        "Bob has no usable notification rule for low urgency, and is notified at the user's own e-mail"
+        " address only, which is not verified",
+    )
 
 
 def test_a_service_without_a_policy_is_a_problem_unless_it_is_disabled(list_problems, world):
