@@ -22,17 +22,27 @@ from models.domain.effects import (
     RecordLog,
     ReleaseEntities,
     SaveEntity,
+    SaveGroups,
     SaveIncident,
 )
-from models.domain.facts import LaneFacts, PastIncident
+from models.domain.facts import GroupKey, LaneFacts, PastIncident
 from pipeline.alert import Alert
 from pipeline.rules.rulesets import RuleSet
 
 EntityKey = tuple[int, str]
+# What an alert looks up: its entity, and its values by the grouping policies.
+LaneKey = EntityKey | GroupKey
 # An incident's unique_id, and the row of its responder: a person or a policy.
 ResponderKey = tuple[str, int | None, int | None]
 # An incident's unique_id, and the row of a role in it.
 RoleKey = tuple[str, int]
+
+
+def split_keys(keys: Iterable[LaneKey]) -> tuple[set[EntityKey], set[GroupKey]]:
+    """Return the entities and the values among these keys."""
+    listed = list(keys)
+    groups = {key for key in listed if isinstance(key, GroupKey)}
+    return {key for key in listed if not isinstance(key, GroupKey)}, groups
 
 
 class LaneState:
@@ -42,8 +52,10 @@ class LaneState:
     each incident, the number of entities that are still firing, including entities without an alert in this
     batch. `past_incidents` is the last incident of entities whose incident has ended.
 
-    `loaded_keys` are the entities that were looked up in the store (None: all). A rule can give an alert an
-    entity_id that was not loaded. The entity is then added to `missing`, and the batch is decided again.
+    `loaded_keys` are the entities and values that were looked up in the store (None: all). A rule can give an
+    alert an entity_id that was not loaded, and only a decision knows the values for grouping policies. They
+    are then added to `missing`, and the batch is decided again. `groups` are the open incidents that alerts
+    with the looked up values have opened: pairs of a digest and the unique_id of an incident.
 
     `responders` and `roles` are the responders and role holders of open incidents, loaded only if rules add
     responders or assign roles. The open children of an incident can belong to services outside
@@ -64,7 +76,8 @@ class LaneState:
         *,
         rulesets: Mapping[int, RuleSet] | None = None,
         past_incidents: Mapping[str, PastIncident] | None = None,
-        loaded_keys: Collection[EntityKey] | None = None,
+        loaded_keys: Collection[LaneKey] | None = None,
+        groups: Iterable[tuple[str, str]] = (),
         responders: Iterable[ResponderKey] = (),
         roles: Mapping[RoleKey, int] | None = None,
         locked: Collection[int] | None = None,
@@ -74,7 +87,10 @@ class LaneState:
         self.rulesets = rulesets or {}
         self.past_incidents = past_incidents or {}
         self.loaded_keys = None if loaded_keys is None else set(loaded_keys)
-        self.missing: set[EntityKey] = set()
+        self.missing: set[LaneKey] = set()
+        self._groups: dict[str, list[str]] = {}
+        for digest, unique_id in groups:
+            self.add_to_group(digest, unique_id)
         self.entities = {entity.key: entity for entity in entities}
         self.incidents = {incident.unique_id: incident for incident in incidents}
         self.locked = locked
@@ -136,6 +152,26 @@ class LaneState:
         """Return the open incident that collects the service's alerts, if there is one."""
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
 
+    def add_to_group(self, digest: str, incident: str) -> None:
+        self._groups.setdefault(digest, []).append(incident)
+
+    def find_grouped(self, keys: Iterable[GroupKey], now: datetime) -> IncidentState | None:
+        """Return the newest open incident that an alert with one of these values opened within the window.
+
+        A merged incident does not count: people look at its parent.
+        """
+        found: dict[str, IncidentState] = {}
+        for key in keys:
+            if self.loaded_keys is not None and key not in self.loaded_keys:
+                self.missing.add(key)
+            for incident in map(self.incidents.get, self._groups.get(key.digest, ())):
+                if incident is None:
+                    continue
+                is_joinable = incident.is_open and incident.parent is None
+                if is_joinable and now - incident.creation_date <= key.window:
+                    found[incident.unique_id] = incident
+        return max(found.values(), key=lambda one: (one.creation_date, one.unique_id), default=None)
+
     def count_others_firing(self, incident: IncidentState, entity: EntityState) -> int:
         """Return how many other entities of the incident are firing."""
         own = 1 if entity.firing and entity.incident == incident.unique_id else 0
@@ -177,6 +213,11 @@ def _assign_role(state: LaneState, effect: AssignRole) -> None:
     state.roles[effect.incident, effect.role] = effect.user
 
 
+def _save_groups(state: LaneState, effect: SaveGroups) -> None:
+    for digest in effect.digests:
+        state.add_to_group(digest, effect.incident)
+
+
 def _advance_round_robin(state: LaneState, effect: AdvanceRoundRobin) -> None:
     state.next_targets[effect.policy] = effect.next
 
@@ -198,6 +239,7 @@ UPDATES: dict[type[Effect], Callable[..., None]] = {
     AddResponder: _add_responder,
     AssignRole: _assign_role,
     AdvanceRoundRobin: _advance_round_robin,
+    SaveGroups: _save_groups,
     **dict.fromkeys((AddNote, AddTag, AddTask, ApplyTaskTemplate, RecordLog), _ignore),
     **dict.fromkeys((ReconcileTimers, CreateNotification, CancelNotifications, ExpectPing), _ignore),
 }

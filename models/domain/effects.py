@@ -365,6 +365,15 @@ class AdvanceRoundRobin:
 
 
 @dataclass(frozen=True, slots=True)
+class SaveGroups:
+    """Store the values of the alert that opened an incident, as digests (models.domain.facts.GroupKey)."""
+
+    incident: str
+    digests: tuple[str, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectPing:
     """Expect the next ping of an integration (row number) before this time, unless a later time is stored."""
 
@@ -389,6 +398,7 @@ Effect = (
     | ApplyTaskTemplate
     | AdvanceRoundRobin
     | ExpectPing
+    | SaveGroups
 )
 
 

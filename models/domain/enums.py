@@ -82,6 +82,14 @@ class IntegrationType(IntEnum):
 class Collation(IntEnum):
     OFF = 0
     TIME_BASED = 1
+    CONTENT_BASED = 3
+
+
+class MatchMode(IntEnum):
+    """Which fields of a grouping policy must be equal (contract section 3.12)."""
+
+    ANY = 1
+    ALL = 2
 
 
 class RouterAction(IntEnum):

@@ -264,6 +264,29 @@ class ServiceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingFacts:
+    """An alert grouping policy that is active (contract section 3.12).
+
+    Alerts with the same value of any field, or of all fields with `match_all`, belong together for `window`
+    from the creation of an incident. `paths` are paths into the payload.
+    """
+
+    unique_id: str
+    match_all: bool
+    static_fields: tuple[str, ...]
+    paths: tuple[str, ...]
+    window: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """The values of an alert by a grouping policy, as a digest. Equal digests mean equal values."""
+
+    digest: str
+    window: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class WindowFacts:
     """A maintenance window: from `start` until just before `end`.
 
@@ -364,7 +387,8 @@ class LaneFacts:
     """The facts of a service's lane, the same for every alert of a batch.
 
     `rules` are the enabled alert rules by row number of the integration, in order of evaluation. Integrations
-    without rules are absent. `windows` are the maintenance windows of the service.
+    without rules are absent. `windows` are the maintenance windows of the service, `grouping` its active
+    alert grouping policies.
     """
 
     service: ServiceFacts
@@ -373,6 +397,7 @@ class LaneFacts:
     references: References = field(default_factory=References)
     rules: Mapping[int, tuple[AlertRuleFacts, ...]] = field(default_factory=dict)
     windows: tuple[WindowFacts, ...] = ()
+    grouping: tuple[GroupingFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ ENGLISH = {
     "acknowledges_incident": "The alert acknowledges the incident.",
     "acknowledged_already": "The incident is acknowledged already.",
     "joins_incident": "The alert belongs to the open incident that collects the alerts of service {service}.",
+    "joins_group": "The alert has the same values as the alert that opened the incident, by an alert grouping policy"
+    " of service {service}.",
     "level_opens_nothing": "The level is {level}. Integration {integration} opens incidents only for {levels}.",
     "opens_never": "Integration {integration} opens no incidents.",
     "opens_incident": "The alert opens an incident.",

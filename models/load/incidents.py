@@ -1,6 +1,7 @@
 """Load incidents and entities as states for decisions, by prepared queries."""
 
 from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 import peewee
@@ -11,7 +12,7 @@ from models.domain.facts import PastIncident
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Entity
-from models.tables.incidents import Incident, IncidentAssignment, IncidentResponder
+from models.tables.incidents import Incident, IncidentAssignment, IncidentGroup, IncidentResponder
 from models.tables.timers import Timer
 
 # Columns that an IncidentState has besides references, row number, number, status and urgency.
@@ -138,6 +139,33 @@ def _build_state(row: tuple[Any, ...]) -> IncidentState:
     return IncidentState(
         status=IncidentStatus(status), urgency=Urgency(urgency), number=number, row=found, **values
     )
+
+
+# The longest time window of a grouping policy (contract section 3.12).
+MAX_GROUP_WINDOW = timedelta(minutes=20)
+
+_GROUPS = Prepared(
+    lambda: (
+        IncidentGroup.select(IncidentGroup.digest, Incident.unique_id)
+        .join(Incident)
+        .where(
+            in_bound(IncidentGroup.digest, "digests"),
+            IncidentGroup.created_at >= bind("since"),
+            Incident.status < IncidentStatus.RESOLVED,
+        )
+    )
+)
+
+
+def load_groups(digests: Collection[str], at: datetime) -> list[tuple[str, str]]:
+    """Load the open incidents that alerts with these values opened shortly before `at`: pairs of a digest and
+    a unique_id.
+    """
+    if not digests:
+        return []
+    return [
+        (digest, incident) for digest, incident in _GROUPS.rows(digests=digests, since=at - MAX_GROUP_WINDOW)
+    ]
 
 
 _CHILDREN = _prepare_states(

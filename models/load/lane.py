@@ -11,9 +11,10 @@ from typing import TypeVar
 import peewee
 
 from models.domain.effects import Author, IncidentState
-from models.domain.enums import Collation, IntegrationType, RuleType, ServiceStatus, Urgency
+from models.domain.enums import Collation, IntegrationType, MatchMode, RuleType, ServiceStatus, Urgency
 from models.domain.facts import (
     AlertRuleFacts,
+    GroupingFacts,
     IncidentContext,
     IntegrationFacts,
     LaneFacts,
@@ -33,7 +34,7 @@ from models.store.base import Busy, Table, db, store
 from models.store.prepared import Prepared, bind, in_bound, in_list
 from models.tables.accounts import ConfigVersion
 from models.tables.routers import GlobalRouter, RouterRule
-from models.tables.rules import AlertRule
+from models.tables.rules import AlertGroupingPolicy, AlertRule
 from models.tables.schedules import Schedule
 from models.tables.services import Integration, Service
 from models.tables.tasks import TaskTemplate
@@ -272,6 +273,24 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
         ),
         rules,
         load_windows([service.id], get_lookback_start(at)).get(service.id, ()),
+        _load_grouping(service),
+    )
+
+
+def _load_grouping(service: Service) -> tuple[GroupingFacts, ...]:
+    """Load the active grouping policies of a service."""
+    policies = AlertGroupingPolicy.select().where(
+        AlertGroupingPolicy.service == service, AlertGroupingPolicy.is_active
+    )
+    return tuple(
+        GroupingFacts(
+            row.unique_id,
+            row.match_mode == MatchMode.ALL,
+            tuple(row.match_fields.get("static_fields", ())),
+            tuple(row.match_fields.get("custom_fields", ())),
+            timedelta(minutes=row.time_window),
+        )
+        for row in policies.order_by(AlertGroupingPolicy.id)
     )
 
 

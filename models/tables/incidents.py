@@ -74,6 +74,17 @@ Incident.declare_index("incident_merged", "parent", where="parent_id IS NOT NULL
 Incident.declare_index("incident_one_collecting", "service", where="status < 3 AND collecting", unique=True)
 
 
+class IncidentGroup(Table):
+    """The values of the alert that opened an incident, by a grouping policy of its service, as a digest.
+
+    Later alerts with the same digest join the incident (models.domain.facts.GroupKey).
+    """
+
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    digest = peewee.CharField(max_length=64, index=True)
+    created_at = UtcField()
+
+
 class IncidentLog(Table):
     """One change of an incident: time, kind, reason and author. Rows never change."""
 

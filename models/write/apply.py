@@ -30,6 +30,7 @@ from models.domain.effects import (
     RecordLog,
     ReleaseEntities,
     SaveEntity,
+    SaveGroups,
     SaveIncident,
 )
 from models.tables.teams import EscalationPolicy
@@ -43,7 +44,7 @@ from models.write.incident_details import (
     write_tags,
     write_tasks,
 )
-from models.write.incidents import insert_logs, write_incidents
+from models.write.incidents import insert_groups, insert_logs, write_incidents
 from models.write.notifications import NewNotification, cancel_pending, write_notifications
 from models.write.timers import write_timers
 
@@ -153,7 +154,7 @@ FOLDS: dict[type[Effect], Callable[..., None]] = {
     CancelNotifications: _fold_cancellation,
     **dict.fromkeys((SaveIncident, ReclaimEntities, RecordLog, ReconcileTimers), _keep),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _keep),
-    **dict.fromkeys((AdvanceRoundRobin, ExpectPing), _keep),
+    **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups), _keep),
 }
 
 # The writers, in the order in which they run. A writer gets the folded items of its kind, and the row numbers
@@ -161,6 +162,7 @@ FOLDS: dict[type[Effect], Callable[..., None]] = {
 WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     AdvanceRoundRobin: _advance_round_robins,
     SaveIncident: write_incidents,
+    SaveGroups: insert_groups,
     ReleaseEntities: release_entities,
     ReclaimEntities: reclaim_entities,
     SaveEntity: write_entities,

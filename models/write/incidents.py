@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from models.domain.effects import IncidentState, RecordLog, SaveIncident
+from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
 from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
 from models.store import bulk
 from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import Account
-from models.tables.incidents import Incident, IncidentLog
+from models.tables.incidents import Incident, IncidentGroup, IncidentLog
 
 
 def _build_columns(incident: IncidentState) -> dict[str, object]:
@@ -62,6 +62,15 @@ _MUTABLE = (
 def _update_incidents(incidents: list[IncidentState]) -> None:
     records = [{"id": incident.row, **_build_columns(incident)} for incident in incidents]
     bulk.update(Incident, [{name: columns[name] for name in ("id", *_MUTABLE)} for columns in records])
+
+
+def insert_groups(groups: Iterable[SaveGroups], incident_rows: Mapping[str, int]) -> None:
+    records = [
+        {"incident": incident_rows[group.incident], "digest": digest, "created_at": group.at}
+        for group in groups
+        for digest in group.digests
+    ]
+    bulk.insert(IncidentGroup, records)
 
 
 def insert_logs(logs: Iterable[RecordLog], incident_rows: Mapping[str, int]) -> None:

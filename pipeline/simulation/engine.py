@@ -27,6 +27,7 @@ from models.domain.effects import (
     RecordLog,
     ReleaseEntities,
     SaveEntity,
+    SaveGroups,
     SaveIncident,
     TimerState,
 )
@@ -390,7 +391,7 @@ CONSEQUENCES: dict[type[Effect], Callable[..., None]] = {
     CancelNotifications: _cancel_notifications,
     **dict.fromkeys((SaveEntity, ReleaseEntities, ReclaimEntities), _ignore),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _ignore),
-    **dict.fromkeys((AdvanceRoundRobin, ExpectPing), _ignore),
+    **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups), _ignore),
 }
 
 

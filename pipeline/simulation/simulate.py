@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from models.domain.effects import EventState, IncidentState, NotificationState
 from pipeline.alert import Alert
-from pipeline.lane_state import LaneState
+from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import AlertInProgress
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS, SimulatedEvent, SimulationEngine
 
@@ -27,8 +27,8 @@ class SimulationResult:
     changed, in their last state.
 
     `continues_at` is the time of the next event after the simulated duration. `is_truncated`: not all events
-    are included. If entities are `missing`, the result is otherwise empty, and the caller must simulate again
-    with these loaded.
+    are included. If entities or values are `missing`, the result is otherwise empty, and the caller must
+    simulate again with these loaded.
     """
 
     simulated_events: tuple[SimulatedEvent, ...] = ()
@@ -37,7 +37,7 @@ class SimulationResult:
     incidents: tuple[IncidentState, ...] = ()
     continues_at: datetime | None = None
     is_truncated: bool = False
-    missing: frozenset[tuple[int, str]] = frozenset()
+    missing: frozenset[LaneKey] = frozenset()
 
 
 def simulate(

@@ -1,6 +1,6 @@
 """Stage 4: decide whether an alert is new. A duplicate is an alert whose entity an open incident holds.
 
-The stage also applies disabled services, maintenance and time-based collation. Contract sections 4.1 and 4.3.
+The stage also applies disabled services, maintenance and both kinds of collation: contract 4.1 and 4.3.
 """
 
 from dataclasses import replace
@@ -12,6 +12,7 @@ from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
+from pipeline.grouping import build_keys
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident import opens_incident
 from pipeline.stages.incident_details import build_details
@@ -48,7 +49,8 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         saved = () if entity.firing else (SaveEntity(entity.with_incident(incident.unique_id)),)
         added = build_details(alert, incident, state, now)
         return stop(make_reason("entity_has_incident"), *saved, *added, incident=incident.unique_id)
-    return _collate(alert, entity, state, now) or proceed(make_reason("entity_is_new"))
+    joined = _collate(alert, entity, state, now) or _join_group(alert, entity, state, now)
+    return joined or proceed(make_reason("entity_is_new"))
 
 
 def build_release_reason(at: datetime) -> tuple[str, Reason]:
@@ -164,4 +166,20 @@ def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime)
         SaveEntity(entity.with_incident(latest.unique_id)),
         *build_details(alert, latest, state, now),
         incident=latest.unique_id,
+    )
+
+
+def _join_group(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
+    """Add the alert to the incident that an alert with the same values opened (content-based grouping)."""
+    integration = state.facts.integrations[alert.integration]
+    if not opens_incident(integration, alert.alert_type):
+        return None
+    incident = state.find_grouped(build_keys(alert, state.facts), now)
+    if incident is None:
+        return None
+    return stop(
+        make_reason("joins_group", service=state.facts.service.name),
+        SaveEntity(entity.with_incident(incident.unique_id)),
+        *build_details(alert, incident, state, now),
+        incident=incident.unique_id,
     )

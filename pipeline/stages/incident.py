@@ -3,12 +3,13 @@
 from datetime import datetime, timedelta
 
 from models.domain import identity
-from models.domain.effects import Decision, Effect, SaveEntity, SaveIncident, proceed, stop
+from models.domain.effects import Decision, Effect, SaveEntity, SaveGroups, SaveIncident, proceed, stop
 from models.domain.enums import AlertType, Collation
 from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
 from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import NO_OPTIONS, Alert, build_alert_author, get_urgency
+from pipeline.grouping import build_keys
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident_details import build_details, build_tasks
@@ -50,12 +51,19 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         make_reason("opens_incident"),
         *_stop_collecting(facts.service, state),
         *opened,
+        *_save_groups(alert, incident.unique_id, state, now),
         *advanced,
         SaveEntity(entity.with_incident(incident.unique_id)),
         *details,
         incident=incident.unique_id,
         opened=True,
     )
+
+
+def _save_groups(alert: Alert, incident: str, state: LaneState, now: datetime) -> tuple[SaveGroups, ...]:
+    """Store the values of the alert, so that later alerts with the same ones join its incident."""
+    digests = tuple(key.digest for key in build_keys(alert, state.facts))
+    return (SaveGroups(incident, digests, now),) if digests else ()
 
 
 def _explain_levels(alert: Alert, integration: IntegrationFacts) -> Reason:

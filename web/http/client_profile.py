@@ -31,6 +31,14 @@ class Profile(Enum):
         clients omit."""
         return self is Profile.CLIENT
 
+    @property
+    def allows_grouping_before_policies(self) -> bool:
+        """Whether a service may have content-based grouping before it has a grouping policy.
+
+        Published clients create the service with it, and then its policies.
+        """
+        return self is Profile.CLIENT
+
 
 def get_profile(authorization: str) -> Profile:
     word = authorization.strip().partition(" ")[0].lower()

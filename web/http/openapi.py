@@ -29,7 +29,7 @@ format that the published clients expect. The differences are:
 * The team of a tag or priority: a number with `Bearer`. With `Token`, answers to GET contain the team's id.
 * The answer to an event contains its payload only with `Bearer`.
 * With `Token`, PUT may omit required fields. PATCH may always omit them.
-* With `Token`, a new service may omit `team_priority` and `sla`.
+* With `Token`, a new service may omit `team_priority` and `sla`. `collation` 3 needs no policy then.
 
 If a request is refused because of its content, `errors` names each wrong field with the reason.
 

@@ -6,7 +6,7 @@ client sends back unchanged stay the same.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, time
 from typing import Any
 
@@ -199,7 +199,12 @@ class Schedules(Resource[Schedule, Team]):
 
     def check_values(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, object]:
         if "layers" in values:
-            get_account_members(parent.account, _list_turns(values["layers"]))
+            turns = (
+                (f"layers.{number}.users.{place}", turn["user"])
+                for number, layer in enumerate(values["layers"])
+                for place, turn in enumerate(layer.get("users", []))
+            )
+            get_account_members(parent.account, turns)
             values["layers"] = _build_layers(values["layers"], row.layers if row else [], now())
         if "overrides" in values:
             named = [(f"overrides.{n}", override["user"]) for n, override in enumerate(values["overrides"])]
@@ -218,13 +223,6 @@ class Schedules(Resource[Schedule, Team]):
         super().change(row, values)
         if overrides is not None:
             _replace_overrides(row, overrides, now())
-
-
-def _list_turns(layers: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the place and the username of each turn."""
-    for number, layer in enumerate(layers):
-        for place, turn in enumerate(layer.get("users", [])):
-            yield f"layers.{number}.users.{place}", turn["user"]
 
 
 def _count_connections(account: Account) -> Counter[str]:

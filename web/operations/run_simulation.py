@@ -19,6 +19,7 @@ from models.load import timers
 from models.load.incidents import (
     count_firing,
     load_entities,
+    load_groups,
     load_open_children,
     load_open_incidents,
     load_responders,
@@ -31,7 +32,7 @@ from models.reports.alert_trace import show_rule
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.services import Integration, Service
-from pipeline.lane_state import EntityKey, LaneState
+from pipeline.lane_state import LaneKey, LaneState, split_keys
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
@@ -112,9 +113,9 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> dict[str,
     since = min(at, store().now()) if request.with_open else at
     facts = load_lane(integration.service, since)
     alerts = list(parse_alerts(TRACE_ID, 0, integration.id, request.source, request.body, at))
-    entity_keys = set(list_entities(alerts))
+    keys: set[LaneKey] = set(list_entities(alerts))
     while True:
-        state, incidents = _load_state(request, facts, entity_keys, since, is_enough)
+        state, incidents = _load_state(request, facts, keys, since, is_enough)
         open_incident_ids = {
             incident.row: incident.unique_id for incident in incidents if incident.row is not None
         }
@@ -131,14 +132,14 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> dict[str,
         )
         if not result.missing or result.is_truncated:
             return _to_json(request, result)
-        # A rule changed an entity_id, and the new entity was not loaded yet.
-        entity_keys |= result.missing
+        # A rule changed an entity_id, or a grouping policy looks for values: not loaded yet.
+        keys |= result.missing
 
 
 def _load_state(
     request: SimulationRequest,
     facts: LaneFacts,
-    entity_keys: set[EntityKey],
+    keys: set[LaneKey],
     since: datetime,
     is_enough: Callable[[], bool],
 ) -> tuple[LaneState, list[IncidentState]]:
@@ -148,8 +149,11 @@ def _load_state(
         return LaneState(
             facts, rulesets=rulesets, next_targets=load_next_targets(facts.config.round_robins)
         ), []
+    entity_keys, group_keys = split_keys(keys)
     entities, ended_incidents = load_entities(entity_keys)
+    groups = load_groups({key.digest for key in group_keys}, since)
     open_rows = {entity.incident for entity in entities if entity.incident}
+    open_rows |= {unique_id for _, unique_id in groups}
     collecting = facts.service.collation is Collation.TIME_BASED
     incidents = load_open_incidents(facts.service.row, open_rows, collecting=collecting)
     of_team = [incident for incident in incidents if incident.team == facts.service.team]
@@ -161,7 +165,8 @@ def _load_state(
         count_firing(incidents),
         rulesets=rulesets,
         past_incidents=ended_incidents,
-        loaded_keys=entity_keys,
+        loaded_keys=keys,
+        groups=groups,
         responders=load_responders(incidents),
         roles=load_roles(incidents),
         next_targets=load_next_targets(facts.config.round_robins),

@@ -1,11 +1,16 @@
-"""Grouping policies: which alerts of a service become one incident. Contract sections 3.12 and 4.3."""
+"""Grouping policies: which alerts of a service become one incident, while its collation is 3.
+
+Contract sections 3.12 and 4.3. pipeline/grouping.py applies them.
+"""
 
 from typing import Any
 
 from marshmallow import ValidationError, validate
 
+from models.domain.enums import MatchMode
 from models.tables.rules import AlertGroupingPolicy
 from models.tables.services import Service
+from pipeline.grouping import STATIC_FIELDS
 from pipeline.rules.conditions import paths
 from web.http import access
 from web.http.auth import now, viewer
@@ -13,9 +18,6 @@ from web.http.errors import reject
 from web.http.fields import Boolean, Choice, List, Moment, Nested, Number, RawText, Reference, Schema, Text
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
-
-# Fields that every incident has. They do not depend on the payload.
-STATIC_FIELDS = ("incident_title", "incident_summary", "integration")
 
 
 def _check_path(path: str) -> None:
@@ -36,7 +38,7 @@ class GroupingPolicySchema(Schema):
 
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
-    match_mode = Choice(names={1: "any field", 2: "all fields"})
+    match_mode = Choice(MatchMode)
     match_fields = Nested(MatchFieldsSchema, required=True)
     time_window = Number(min_value=1, max_value=20)
     is_active = Boolean()

@@ -12,10 +12,12 @@ from models.lifecycle import deletion
 from models.load.maintenance import load_windows
 from models.store.base import Table
 from models.tables.accounts import User
+from models.tables.rules import AlertGroupingPolicy
 from models.tables.services import Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from schedules.maintenance import find_in_force, was_in_force
+from web.http import client_profile
 from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import reject
@@ -90,6 +92,8 @@ class Services(Resource[Service, Team]):
                 parent, values["escalation_policy"], "escalation_policy"
             )
         _check_timeouts(values, row or Service())
+        if values.get("collation") == Collation.CONTENT_BASED:
+            _check_grouping(row)
         return values if row is None else _drop_echo(values, row)
 
     def insert(self, parent: Team, values: dict[str, object]) -> Service:
@@ -177,6 +181,20 @@ def _check_timeouts(values: dict[str, Any], row: Service) -> None:
         reject("acknowledgement_timeout", "Must be above 600 seconds while the timeout is enabled.")
     if after["collation"] == Collation.TIME_BASED and not 1 < after["collation_time"] < 1440:
         reject("collation_time", "Must be more than 1 and less than 1440 minutes while collation is on.")
+
+
+def _check_grouping(row: Service | None) -> None:
+    """Refuse content-based grouping without a policy, except for clients, which create the service first.
+
+    A service that has it may be written back as it was read.
+    """
+    if client_profile.current().allows_grouping_before_policies:
+        return
+    if row is not None and row.collation == Collation.CONTENT_BASED:
+        return
+    policies = AlertGroupingPolicy.select().where(AlertGroupingPolicy.service == row)
+    if row is None or not policies.exists():
+        reject("collation", "3 needs an alert grouping policy of the service: create the policy first.")
 
 
 _CHECKED_FIELDS = (

@@ -8,6 +8,7 @@ from models.domain.enums import Collation, RuleAction
 from models.load.incidents import (
     count_firing,
     load_entities,
+    load_groups,
     load_open_children,
     load_open_incidents,
     load_responders,
@@ -16,20 +17,20 @@ from models.load.incidents import (
 from models.load.oncall_config import load_next_targets
 from models.store.base import store
 from models.tables.services import Service
-from pipeline.lane_state import EntityKey, LaneState
+from pipeline.lane_state import LaneKey, LaneState, split_keys
 from schedules.escalation.notifications import LATE_AFTER
 from workers.alerts import config_cache
 
 
 def load(
     service: Service,
-    keys: set[EntityKey],
+    keys: Collection[LaneKey],
     locked: Collection[int] = (),
     *,
     accepted_at: datetime | None = None,
     now: datetime | None = None,
 ) -> LaneState:
-    """Load the state for decisions about these entities, in a constant number of queries.
+    """Load the state for decisions about these entities and values, in a constant number of queries.
 
     `locked` are the row numbers of the locked services. `accepted_at` is the time of the earliest decision;
     None: now. `now` replaces the clock of the database.
@@ -39,10 +40,16 @@ def load(
     processed_at = None if accepted_at is None else _get_work_time(accepted_at, now)
     if processed_at is not None:
         facts = replace(facts, config=replace(facts.config, processed_at=processed_at))
-    entities, ended = load_entities(keys)
+    entity_keys, group_keys = split_keys(keys)
+    entities, ended = load_entities(entity_keys)
+    groups = (
+        load_groups({key.digest for key in group_keys}, accepted_at or store().now()) if group_keys else ()
+    )
     incidents = load_open_incidents(
         service.id,
-        {entity.incident for entity in entities if entity.incident},
+        {entity.incident for entity in entities if entity.incident}.union(
+            unique_id for _, unique_id in groups
+        ),
         collecting=service.collation == Collation.TIME_BASED,
     )
     round_robins = facts.config.round_robins
@@ -54,6 +61,7 @@ def load(
         rulesets=config.rulesets,
         past_incidents=ended,
         loaded_keys=keys,
+        groups=groups,
         responders=load_responders(incidents) if RuleAction.ADD_RESPONDER in config.action_types else (),
         roles=load_roles(incidents) if RuleAction.ASSIGN_ROLE in config.action_types else {},
         locked=locked,

@@ -24,7 +24,7 @@ from models.tables.events import Receipt
 from models.tables.services import Service
 from models.write.apply import apply
 from models.write.shared_messages import extend, list_with_messages, name_pieces, release
-from pipeline.lane_state import LaneState
+from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
 from workers.alerts import config_cache, load_lane_state, pieces, report_dead_letters, retry
@@ -373,9 +373,10 @@ def _end_pieces(batch: _Batch, in_pieces: Mapping[int, bool]) -> frozenset[int]:
 def _decide(batch: _Batch, items: Sequence[AlertInProgress]) -> tuple[ChangeSet, LaneState]:
     """Return the decisions on these alerts, and the state after them.
 
-    A rule can give an alert another entity_id. If that entity was not loaded, load it too and decide again.
+    A rule can give an alert another entity_id, and grouping policies look for values. What was not loaded is
+    loaded too, and the alerts are decided again.
     """
-    keys = set(list_entities([item.alert for item in items]))
+    keys: set[LaneKey] = set(list_entities([item.alert for item in items]))
     accepted_at = min(item.alert.effective_at for item in items)
     while True:
         state = load_lane_state.load(

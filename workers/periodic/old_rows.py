@@ -17,6 +17,7 @@ from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import (
     Incident,
     IncidentAssignment,
+    IncidentGroup,
     IncidentLog,
     IncidentNote,
     IncidentResponder,
@@ -199,6 +200,10 @@ def _can_delete_copy(before: datetime) -> peewee.Expression:
     return ~_exists(Event.select().where(Event.deleted_integration == DeletedIntegration.id))
 
 
+def _can_delete_group(before: datetime) -> peewee.Expression:
+    return IncidentGroup.created_at < before
+
+
 ALERTS = Kind(
     "alerts",
     Receipt,
@@ -231,7 +236,8 @@ INCIDENTS = Kind(
     released=(Entity.last_incident,),
 )
 ENTITIES = Kind("entities", Entity, _can_delete_entity)
+GROUPS = Kind("groups", IncidentGroup, _can_delete_group, IncidentGroup.created_at)
 DELETED_INTEGRATIONS = Kind("deleted integrations", DeletedIntegration, _can_delete_copy)
-# In the order of deletion: alerts and notifications refer to incidents, incidents to entities, and alerts to
-# deleted integrations.
-KINDS = (ALERTS, NOTIFICATIONS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS)
+# In the order of deletion: alerts, notifications and groups refer to incidents, incidents to entities, and
+# alerts to deleted integrations.
+KINDS = (ALERTS, NOTIFICATIONS, GROUPS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS)

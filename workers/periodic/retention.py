@@ -20,6 +20,7 @@ from workers.periodic.old_rows import (
     ALERTS,
     DELETED_INTEGRATIONS,
     ENTITIES,
+    GROUPS,
     INCIDENTS,
     NOTIFICATIONS,
     Kind,
@@ -31,6 +32,9 @@ log = structlog.get_logger()
 # uses at most a tenth of the store's time. SQLite's lock is free during a rest.
 REST_FACTOR = 9
 MIN_REST_S = 0.05
+
+# The values by which alerts are grouped are used for 20 minutes at most (contract 3.12).
+GROUP_AGE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, d
     yield ALERTS, now - times.alerts
     if times.notifications is not None:
         yield NOTIFICATIONS, now - times.notifications
+    yield GROUPS, now - GROUP_AGE
     if times.incidents is not None:
         yield INCIDENTS, now - times.incidents
     yield ENTITIES, now - times.alerts

@@ -46,6 +46,7 @@ RULES = {
     # Other objects decide.
     r"The catalogue has this application: .*": "contract 3.6",
     r"This id was added before, as .*": "contract 3.6",
+    r"3 needs an alert grouping policy of the service: .*": "contract 3.6",
     r"An account has only one owner\.": "interface, account member",
     r"Another role of the account has this name\.": "interface, account custom role: unique name",
     r"A member of this account already has this address\.": "two people cannot share an address",

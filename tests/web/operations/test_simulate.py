@@ -12,6 +12,7 @@ from models.store.base import db, store
 from models.store.ids import new_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
+from models.tables.rules import AlertGroupingPolicy
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy
@@ -239,6 +240,24 @@ def test_with_open_lets_the_alert_join_an_open_incident(simulate, world):
     assert [(person, after) for person, _, after in list_notified(joined)] == [("Charlie", 60)]
     assert [(person, after) for person, _, after in list_notified(soon)] == [("Alice", 10), ("Bob", 20)]
     assert [person for person, _, _ in list_notified(simulate())] == ["Alice", "Bob", "Charlie"]
+
+
+def test_with_open_lets_an_alert_with_the_same_title_join_the_incident(simulate, world):
+    at = store().now()
+    AlertGroupingPolicy.create(
+        unique_id=new_uuid(), service=world.service, match_fields={"static_fields": ["incident_title"]},
+        creation_date=at, updated_at=at,
+    )  # fmt: skip
+    Service.update(collation=3).execute()
+    bump_version(world.account.id)
+    accept(world, at, exactly=True, **{**DISK, "entity_id": "another"})
+    process_lane.run(world.service.id, now=at)
+
+    joined = simulate(at=(at + MINUTE).isoformat(), with_open=True)
+    late = simulate(at=(at + 6 * MINUTE).isoformat(), with_open=True)
+
+    assert joined["incidents"][0]["incident_number"] == Incident.get().incident_number
+    assert late["incidents"][0]["incident_number"] is None
 
 
 def test_with_open_is_refused_for_the_past(ask, world):

@@ -96,7 +96,6 @@ def test_a_service_without_a_policy_is_refused(ask, service, policy):
         ({"collation": "1", "collation_time": "2"}, 200),
         ({"collation": 0, "collation_time": 9999}, 200),
         ({"collation": 2, "collation_time": 5}, 400),
-        ({"collation": 3, "collation_time": 5}, 400),
         ({"status": 5}, 400),
         ({"status": 1.5}, 400),
         ({"status": True}, 400),
@@ -119,6 +118,41 @@ def test_an_invalid_service_is_refused(ask, service, more, status):
     assert ask("PATCH", service, more).status_code == status
     if status == 400:
         assert ask("GET", service).json == before
+
+
+@pytest.fixture
+def create_policy(ask, service):
+    return lambda: ask(
+        "POST", f"{service}alert-grouping-policies/", {"match_fields": {"static_fields": ["integration"]}}
+    ).json["unique_id"]
+
+
+def test_content_based_grouping_needs_a_policy(ask, team, service, body, create_policy):
+    refused = [
+        ask("PATCH", service, {"collation": 3}),
+        ask("POST", f"{team}/services/", {**body, "collation": 3}),
+    ]
+    create_policy()
+    accepted = ask("PATCH", service, {"collation": 3})
+
+    why = "3 needs an alert grouping policy of the service: create the policy first."
+    assert [each.json["errors"] for each in refused] == [{"collation": [why]}] * 2
+    assert (accepted.status_code, accepted.json["collation"]) == (200, 3)
+
+
+def test_a_client_creates_a_service_with_content_based_grouping(ask, team, body):
+    """Published clients create the service first, and its policies after it."""
+    made = ask("POST", f"{team}/services/", {**body, "collation": 3, "collation_time": 0}, scheme="Token")
+
+    assert (made.status_code, made.json["collation"], made.json["collation_time"]) == (201, 3, 0)
+
+
+def test_content_based_grouping_without_its_policy_can_be_written_back(ask, service, create_policy):
+    policy = create_policy()
+    assert ask("PATCH", service, {"collation": 3}).status_code == 200
+    assert ask("DELETE", f"{service}alert-grouping-policies/{policy}/").status_code == 204
+
+    assert ask("PUT", service, ask("GET", service).json).json["collation"] == 3
 
 
 def test_the_rules_between_fields_include_unchanged_fields(ask, service):

@@ -11,7 +11,7 @@ from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatu
 from models.store.base import db, store
 from models.store.ids import new_short_id, new_uuid
 from models.tables.events import Entity, Event, Receipt
-from models.tables.incidents import Incident, IncidentLog
+from models.tables.incidents import Incident, IncidentGroup, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.timers import Timer
@@ -106,6 +106,17 @@ def test_each_kind_is_deleted_at_its_age(resolved, now):
 
     clean_up(now + 91 * DAY)
     assert set(count_rows().values()) == {0}
+
+
+def test_values_of_groups_are_deleted_after_a_day_also_of_open_incidents(resolved, now):
+    keep_open(resolved, now)
+    IncidentGroup.create(incident=resolved, digest="x" * 64, created_at=now)
+
+    clean_up(now + DAY)
+    assert IncidentGroup.select().count() == 1
+
+    clean_up(now + 2 * DAY)
+    assert (IncidentGroup.select().count(), Incident.select().count()) == (0, 1)
 
 
 def test_without_an_age_incidents_and_notifications_stay_for_ever(resolved, now):
