@@ -1,5 +1,6 @@
 """API tokens of a person (under /api/tocsin/): created by the person, listed and revoked also by admins."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NotRequired, TypedDict, cast
@@ -80,10 +81,20 @@ class Tokens(UserResource[Token]):
         expires_at = cast(TokenValues, values).get("expires_at")
         if expires_at is not None and expires_at <= now():
             reject("expires_at", "Must be in the future. To end a token now, delete it.")
+        if row is not None and row.id == viewer().token_row and _is_later(values, row.expires_at):
+            reject("expires_at", "A token cannot give itself a later expiry. Create another token.")
         return values
 
     def remove(self, row: Token) -> None:
         Token.update(revoked_at=now()).where(Token.id == row.id).execute()
+
+
+def _is_later(values: Mapping[str, object], before: datetime | None) -> bool:
+    """Return whether these values let a token with this expiry live longer."""
+    if before is None or "expires_at" not in values:
+        return False
+    after = cast(TokenValues, values).get("expires_at")
+    return after is None or after > before
 
 
 def _select_valid() -> "peewee.ModelSelect[Token]":

@@ -28,11 +28,13 @@ RECORD_LOCK_S = 0.2
 @dataclass(frozen=True, slots=True)
 class Viewer:
     """The member that sent the request. `permission` is the permission that the operation requires
-    (web/http/permissions.py)."""
+    (web/http/permissions.py). `token_row` is the row number of the request's token; None: a
+    link names the member."""
 
     user: User
     account: Account
     permission: str
+    token_row: int | None = None
 
     @property
     def role(self) -> AccountRole:
@@ -72,7 +74,7 @@ def authenticate(at: datetime, permission: str) -> Viewer:
     """Return the viewer of this request's token, or raise NotAuthenticated or Throttled."""
     token = _find_valid(_read_token(), at)
     _record_use(token, at)
-    return Viewer(token.user, token.user.account, permission)
+    return Viewer(token.user, token.user.account, permission, token.id)
 
 
 def _find_valid(secret: str, at: datetime) -> Token:

@@ -62,6 +62,7 @@ RULES = {
     r"A person can have at most [0-9]+ contact methods\.": "the largest number of objects",
     r"This contact is not verified: it gets only its code\.": "the state of the contact",
     r"Not the code of this contact, or no longer valid\. .*": "only the mail shows the code",
+    r"A token cannot give itself a later expiry\. .*": "the token of the request",
     r"Must be in the future\. .*": "the time decides",
     r"A service uses this policy\.": "a service is never without its policy",
     r"A service is in the list twice\.": "contract 3.7",

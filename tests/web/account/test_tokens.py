@@ -111,6 +111,31 @@ def test_a_revoked_token_stops_at_once_and_leaves_the_list(ask, world, create):
     assert ask("PATCH", path, {"expires_at": LATER}, who="bob").status_code == 404
 
 
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+@pytest.mark.parametrize("value", [None, "", "2099-12-31T00:00:01Z"])
+def test_a_token_cannot_give_itself_a_later_expiry(ask, world, create, method, value):
+    """A thief with the token could otherwise keep it for ever."""
+    created = create(expires_at=LATER)
+    itself = {"Authorization": f"Bearer {created['token']}"}
+    body = {"name": "laptop", "expires_at": value}
+
+    refused = ask(method, build_path(world.bob, created), body, who=None, headers=itself)
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["expires_at"])
+    assert ask("GET", build_path(world.bob, created), who="bob").json["expires_at"] == LATER
+
+
+def test_a_token_may_rename_itself_and_end_itself_earlier(ask, world, create):
+    created = create(expires_at=LATER)
+    itself = {"Authorization": f"Bearer {created['token']}"}
+    path = build_path(world.bob, created)
+
+    for body in ({"name": "old"}, {"expires_at": LATER}, {"expires_at": "2099-01-01T00:00:00Z"}):
+        assert ask("PATCH", path, body, who=None, headers=itself).status_code == 200
+    shown = ask("GET", path, who="bob").json
+    assert (shown["name"], shown["expires_at"]) == ("old", "2099-01-01T00:00:00Z")
+
+
 def test_an_expired_token_cannot_be_prolonged(ask, world, create):
     created = create()
     past = datetime.now(UTC) - timedelta(seconds=1)
