@@ -2,7 +2,8 @@
 
 The pool is peewee's with these differences:
 
-- If the server does not answer, one thread waits for the timeout, not each thread in turn.
+- Connections are opened outside the locks of the pool. If the server does not answer, only the threads that
+  need a new connection wait, all at the same time, and at most until their own deadlines.
 - A connection that the server closed is detected by its socket, without a query.
 - A thread that waits for a connection gets the next one that is returned.
 - A statement has a limit in this process too, because a frozen server does not end it.
@@ -16,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from peewee import Database, Psycopg3Adapter
+from peewee import Database, Psycopg3Adapter, __exception_wrapper__  # type: ignore[attr-defined]
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
-from psycopg.abc import PQGen
+from psycopg.abc import PQGen, PQGenConn
 from psycopg.conninfo import conninfo_to_dict
 
 from models.store import limits
@@ -26,6 +27,8 @@ from models.store.limits import MAX_CONNECTIONS, Limits, Use
 
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
+# How long a new connection waits for the answer to SESSION_SQL, as long as for the connection itself.
+SESSION_TIMEOUT_S = 3.0
 # After a failed connection attempt, no thread tries again for this time.
 RECONNECT_DELAY_S = 0.3
 
@@ -143,6 +146,20 @@ class Connection(psycopg.Connection[Any]):
     has_failed = False
     adapter: "Adapter | None" = None
 
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> PQGenConn["Connection"]:
+        """Connect as the base class does, and raise ConnectionTimeout at the deadline of the thread."""
+        # The driver continues the generator at least every CHECK_EVERY_S. Its own timeout has whole seconds.
+        steps = super()._connect_gen(conninfo)
+        try:
+            step = next(steps)
+            while limits.get_remaining_s() != 0.0:
+                step = steps.send((yield step))
+        except StopIteration as done:
+            opened: Connection = done.value
+            return opened
+        raise psycopg.errors.ConnectionTimeout("the deadline of the request was reached")
+
     def wait(
         self, gen: PQGen[Result], interval: float = CHECK_EVERY_S, timeout: float | None = None
     ) -> Result:
@@ -171,6 +188,10 @@ class Connection(psycopg.Connection[Any]):
         return min(candidates if remaining is None else [*candidates, remaining], default=None)
 
 
+class NotOpened(Exception):
+    """The pool needs a new connection, which must be opened outside its locks."""
+
+
 class Adapter(Psycopg3Adapter):
     """Opens connections for peewee, and checks whether an idle connection still works."""
 
@@ -180,21 +201,45 @@ class Adapter(Psycopg3Adapter):
         self._unavailable_until = 0.0
         # Connections that were opened before this time are closed instead of used again.
         self._oldest = 0.0
+        self._local = threading.local()
 
     def connect(self, db: Database, **params: Any) -> psycopg.Connection:
-        # Threads connect one after the other. After a failure, the next thread must not wait too.
+        """Return the connection that this thread has opened; raise NotOpened without one.
+
+        peewee holds its locks here, so that other threads cannot even give their connections back.
+        """
+        opened: Connection | None = self._take_opened()
+        if opened is None:
+            raise NotOpened
+        return opened
+
+    def _take_opened(self) -> Connection | None:
+        return vars(self._local).pop("opened", None)
+
+    def open(self, url: str, params: Mapping[str, Any]) -> None:
+        """Open a connection for the next connect() of this thread."""
+        # After a failure, the next thread must not wait too.
         if time.monotonic() < self._unavailable_until:
             raise psycopg.OperationalError("the last attempt to connect to the database just failed")
         try:
-            opened = Connection.connect(db.database, autocommit=True, **params)
+            opened = Connection.connect(url, autocommit=True, **params)
             opened.limits, opened.opened_at, opened.adapter = self.limits, time.monotonic(), self
-            opened.execute(SESSION_SQL)
+            with limits.deadline(SESSION_TIMEOUT_S):
+                opened.execute(SESSION_SQL)
         except psycopg.OperationalError as error:
-            self._unavailable_until = time.monotonic() + RECONNECT_DELAY_S
+            # A short deadline of this thread says nothing about the server.
+            if limits.get_remaining_s() != 0.0:
+                self._unavailable_until = time.monotonic() + RECONNECT_DELAY_S
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             text = f"cannot connect to the database, see TOCSIN_DATABASE_URL: {reason}"
             raise psycopg.OperationalError(text) from None
-        return opened
+        self._local.opened = opened
+
+    def close_opened(self) -> None:
+        """Close the connection that this thread has opened, if an idle one was used instead."""
+        opened = self._take_opened()
+        if opened is not None:
+            opened.close()
 
     def suspect_all(self, every_s: float) -> None:
         """Close all connections before they are used again, at most every so many seconds.
@@ -266,12 +311,25 @@ class Pool(PooledPostgresqlDatabase):
         if not capacity.acquire(timeout=timeout):
             raise MaxConnectionsExceeded(f"all connections of this kind were in use for {timeout:.0f} s")
         try:
-            opened = bool(super().connect())
+            opened = self._connect_outside()
             self._taken[self.conn_key(self.connection())] = capacity
         except BaseException:
             capacity.release()
             raise
         return opened
+
+    def _connect_outside(self) -> bool:
+        """Take an idle connection, or open one outside the locks."""
+        try:
+            return bool(super().connect())
+        except NotOpened:
+            # As for errors of the driver inside the locks.
+            with __exception_wrapper__:
+                self._adapter.open(self.database, self.connect_params)
+        try:
+            return bool(super().connect())
+        finally:
+            self._adapter.close_opened()
 
     def _close(self, conn: psycopg.Connection, close_conn: bool = False) -> None:
         capacity = self._taken.pop(self.conn_key(conn), None)

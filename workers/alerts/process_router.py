@@ -180,9 +180,7 @@ def _write(taken: Sequence[Routed], events: list[EventState]) -> None:
     apply(ChangeSet(events=events))
 
 
-def _report_written(
-    taken: Sequence[Routed], events: Sequence[EventState], channels: frozenset[int]
-) -> None:
+def _report_written(taken: Sequence[Routed], events: Sequence[EventState], channels: frozenset[int]) -> None:
     """Enqueue the lanes of the events' services, and these channels. Count the alerts without a service.
 
     Then release the messages of receipts in pieces that are completely routed.

@@ -226,9 +226,7 @@ def separately(store):
         yield lambda *arguments: pool.submit(call, *arguments).result(timeout=20)
 
 
-def test_the_last_piece_of_a_router_waits_for_no_service(
-    world, now, store, clock, enqueued, separately
-):
+def test_the_last_piece_of_a_router_waits_for_no_service(world, now, store, clock, enqueued, separately):
     """A worker that holds the lock of a service for long delays neither the router nor another service."""
     if store.has_single_writer:
         pytest.skip("SQLite has no locks of rows")
