@@ -71,7 +71,10 @@ _OPEN = Prepared(
 
 
 def find_shared(names: Collection[str]) -> SharedMessages:
-    """Return the messages of these receipts in pieces. Lock those that can be joined: a delivery skips them."""
+    """Return the messages of these receipts in pieces. Lock those that can be joined.
+
+    A delivery skips locked messages.
+    """
     if not names:
         return SharedMessages({}, frozenset())
     open_rows = {

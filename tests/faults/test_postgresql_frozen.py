@@ -26,8 +26,8 @@ pytestmark = [
     IN_FULL,
 ]
 
-# The deadline of a group commit and the shortest one of the next, with some time for the machine.
-LONGEST_REFUSAL_S = 15.0
+# The deadline of an alert, with some time for the machine.
+LONGEST_REFUSAL_S = 12.0
 IDLE_BACKENDS = """
 select pid, client_port from pg_stat_activity
 where client_port > 0 and state = 'idle' and wait_event = 'ClientRead' order by backend_start

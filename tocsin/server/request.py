@@ -5,6 +5,7 @@ The application is a WSGI application (PEP 3333).
 
 import io
 import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Protocol
@@ -23,6 +24,8 @@ log = structlog.get_logger()
 ANSWER_LATER = "tocsin.answer_later"
 # The key of another one (web/http/concurrency_limit.py).
 CLIENT_CHECK = "tocsin.client_check"
+# The key of the monotonic time at which the request was complete (web/ingest/fast_path.py).
+ARRIVED_AT = "tocsin.arrived_at"
 
 Headers = list[tuple[str, str]]
 
@@ -117,6 +120,7 @@ class Request:
     __slots__ = (
         "_active",
         "_app",
+        "_arrived_at",
         "_bodies",
         "_chunks",
         "_client",
@@ -153,6 +157,7 @@ class Request:
         self._expected: int | None = None
         self._is_large = self._is_later = self._is_cancelled = self._is_gone = False
         self._client = ""
+        self._arrived_at = 0.0
         self._chunks: list[bytes] = []
         self._size = 0
 
@@ -247,6 +252,7 @@ class Request:
 
     def _admit(self) -> None:
         self._future = None
+        self._arrived_at = time.monotonic()
         self._client = self._scope.client
         self._active.add(self._client)
         share = self._shares.choose(self._path)
@@ -322,6 +328,7 @@ class Request:
             "QUERY_STRING": scope.query_string,
             ANSWER_LATER: self._answer_later,
             CLIENT_CHECK: self._start_client_check,
+            ARRIVED_AT: self._arrived_at,
             "REMOTE_ADDR": self._client.rpartition(":")[0].strip("[]"),
             "wsgi.input": io.BytesIO(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)),
         }

@@ -26,7 +26,7 @@ from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
 from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text
 from web.incidents import alerts, attachments
 from web.ingest import alert_results, fast_path
-from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission
+from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission, get_remaining_s
 from web.ingest.large_bodies import LargeBodies, TooManyError
 
 commits = GroupCommit()
@@ -176,13 +176,15 @@ def _ingest(
     source = SOURCES.get(extension)
     if source is None or not identity.is_uuid(key):
         raise NotFound
+    arrived_at = fast_path.get_arrival(request.environ)
     try:
-        if not commits.accepts_key(key, account_id):
+        if not commits.accepts_key(key, account_id, arrived_at):
             raise NotFound
         body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
-        with large_bodies.take_turn(len(body.raw)):
+        with large_bodies.take_turn(len(body.raw), get_remaining_s(arrived_at)):
             alerts = _parse_body(source, body, by_key_alone=by_key_alone)
         submission = _build_submission(source, key, account_id, body, alerts)
+        submission.arrived_at = arrived_at
         if alerts.problem is not None and not (submission.for_routers or submission.for_heartbeats):
             raise BadRequest(alerts.problem.errors)
         commits.submit(submission)

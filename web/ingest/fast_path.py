@@ -5,6 +5,7 @@ the application answers errors.
 """
 
 import io
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,6 +24,8 @@ REFUSED = "tocsin.refused"
 # The key with a function that lets another thread answer, if the server supports it. It returns the function
 # that another thread calls with the answer's status, headers and body. The application then returns nothing.
 ANSWER_LATER = "tocsin.answer_later"
+# The key with the monotonic time at which the request was complete, if the server supports it.
+ARRIVED_AT = "tocsin.arrived_at"
 
 
 Headers = list[tuple[str, str]]
@@ -84,8 +87,9 @@ class FastPath:
         if address is None or "HTTP_PREFER" in environ or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
             return None
         account, source, key = address
+        arrived_at = get_arrival(environ)
         try:
-            if not self._commits.accepts_key(key, account):
+            if not self._commits.accepts_key(key, account, arrived_at):
                 raise NotFound
         except group_commit.NotStoredError:
             raise Unavailable from None
@@ -93,13 +97,21 @@ class FastPath:
         if body is None:
             return None
         try:
-            with self._large_bodies.take_turn(len(body)):
+            with self._large_bodies.take_turn(len(body), group_commit.get_remaining_s(arrived_at)):
                 alerts = source.count(RequestBody(body))
         except BadBody:
             return None
         except TooManyError:
             raise Busy from None
-        return group_commit.Submission(key, account, source.extension, body, alerts, str(uuid.uuid4()))
+        return group_commit.Submission(
+            key, account, source.extension, body, alerts, str(uuid.uuid4()), arrived_at=arrived_at
+        )
+
+
+def get_arrival(environ: WSGIEnvironment) -> float:
+    """Return the monotonic time at which the request was complete, or now if the server does not know it."""
+    arrived_at: float = environ.get(ARRIVED_AT, time.monotonic())
+    return arrived_at
 
 
 def _call(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[int, Headers, bytes]:

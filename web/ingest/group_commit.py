@@ -75,8 +75,8 @@ class Submission:
     is_done: bool = False
     error: Exception | None = None
     is_stored: bool = False
-    # The monotonic time at which the request waits for a commit.
-    added_at: float = 0.0
+    # The monotonic time at which the request was complete.
+    arrived_at: float = field(default_factory=time.monotonic)
     # Set when the result is known, or when this request must commit. None: no thread waits for the result.
     ready: threading.Event | None = None
     # Called when the result is known, in the thread that committed.
@@ -89,15 +89,23 @@ class NotStoredError(Exception):
 
 # The largest number of requests in one commit.
 MAX_GROUP = 500
-# A request that waits for so long for its commit gets 503. A commit that was begun before may have succeeded:
-# a sender that sends again then sends the alert twice.
+# A request that is not committed so long after its arrival gets 503. A commit that was begun before may have
+# succeeded: a sender that sends again then sends the alert twice.
 DEADLINE_S = 10.0
-# A commit after one that reached its deadline gets at least this time, on a new connection.
-MIN_DEADLINE_S = 3.0
+# A commit after one that reached its deadline gets at least this time: a store that works needs less.
+MIN_DEADLINE_S = 0.5
+# Requests with less time left are committed before the others and without them, so that their short deadline
+# does not end the commit of the others.
+URGENT_S = 3.0
 # PostgreSQL: a receipt waits for a request that deletes its integration. The others of the group must not
 # wait for long.
 ROW_LOCK_S = 1.0
 ROW_LOCK_ALONE_S = 0.1
+
+
+def get_remaining_s(arrived_at: float) -> float:
+    """Return how long the work for an alert that arrived at this monotonic time may still take."""
+    return max(arrived_at + DEADLINE_S - time.monotonic(), MIN_DEADLINE_S)
 
 
 class GroupCommit:
@@ -113,13 +121,14 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._keys = KnownKeys(_find_account)
 
-    def accepts_key(self, key: str, account_identifier: str | None) -> bool:
+    def accepts_key(self, key: str, account_identifier: str | None, arrived_at: float) -> bool:
         """Return whether the store has this key, so that its body is worth parsing.
 
-        `submit` looks the key up again and decides. NotStoredError if the store cannot be read.
+        `submit` looks the key up again and decides. NotStoredError if the store cannot be read in time.
         """
         try:
-            return self._keys.accepts(key, account_identifier)
+            with store().deadline(get_remaining_s(arrived_at)):
+                return self._keys.accepts(key, account_identifier)
         except (*STORE_ERRORS, OSError) as error:
             raise NotStoredError from error
 
@@ -148,7 +157,6 @@ class GroupCommit:
 
     def _add(self, submission: Submission) -> bool:
         """Add a submission to the next group, and return whether its thread is the leader."""
-        submission.added_at = time.monotonic()
         with self._lock:
             self._pending.append(submission)
             is_leader, self._has_leader = not self._has_leader, True
@@ -198,8 +206,8 @@ class GroupCommit:
 
     def _compute_deadline_s(self) -> float:
         with self._lock:
-            since = self._pending[0].added_at if self._pending else time.monotonic()
-        return max(since + DEADLINE_S - time.monotonic(), MIN_DEADLINE_S)
+            arrivals = [submission.arrived_at for submission in self._pending]
+        return get_remaining_s(min(arrivals, default=time.monotonic()))
 
     def _store_pending(self) -> list[Submission]:
         """Commit the pending submissions and return them with their results."""
@@ -225,8 +233,13 @@ class GroupCommit:
         return group
 
     def _take_group(self) -> list[Submission]:
+        urgent_since = time.monotonic() - DEADLINE_S + URGENT_S
         with self._lock:
-            group, self._pending = self._pending[:MAX_GROUP], self._pending[MAX_GROUP:]
+            urgent = [one for one in self._pending if one.arrived_at < urgent_since]
+            group = (urgent or self._pending)[:MAX_GROUP]
+            # The group is mostly all of them.
+            taken = set(map(id, group)) if len(group) < len(self._pending) else None
+            self._pending = [one for one in self._pending if id(one) not in taken] if taken else []
         return group
 
     def _remember_keys(self, group: Sequence[Submission]) -> None:

@@ -24,10 +24,10 @@ class LargeBodies:
         self._turn = threading.Lock()
 
     @contextmanager
-    def take_turn(self, size: int) -> Iterator[None]:
+    def take_turn(self, size: int, seconds: float = TIMEOUT_S) -> Iterator[None]:
         """Parse a body of this many bytes while the context is open.
 
-        Raise TooManyError if too many large bodies wait already, or after TIMEOUT_S seconds.
+        Raise TooManyError if too many large bodies wait already, or after so many seconds, at most TIMEOUT_S.
         """
         if size <= LARGE_BYTES:
             yield
@@ -35,7 +35,7 @@ class LargeBodies:
         if not self._admitted.acquire(blocking=False):
             raise TooManyError
         try:
-            if not self._turn.acquire(timeout=TIMEOUT_S):
+            if not self._turn.acquire(timeout=min(seconds, TIMEOUT_S)):
                 raise TooManyError
             try:
                 yield

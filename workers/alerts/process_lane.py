@@ -185,7 +185,8 @@ class _Batch:
 def _process_alone(batch: _Batch, work: PendingWork) -> tuple[frozenset[int], Mapping[int, bool]]:
     """Process each alert of one receipt or event alone.
 
-    Return the channels with messages to send, and the receipts that may be in pieces as TakenWork.pieces. An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
+    Return the channels with messages to send, and the receipts that may be in pieces, as TakenWork.pieces.
+    An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
     """
     if work.is_completed:
         mark_done([work])

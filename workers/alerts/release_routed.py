@@ -15,7 +15,10 @@ from workers.delivery import deliver
 
 
 def release_in_services(receipts: Collection[int]) -> None:
-    """Release the messages of receipts that are completely routed, in all services. Call it after the commit."""
+    """Release the messages of receipts that are completely routed, in all services.
+
+    Call it after the commit.
+    """
     query = Event.select(Event.receipt, Event.service)
     _release(query.where(Event.receipt.in_(list(receipts)), Event.service.is_null(False)).distinct().tuples())
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from importlib.metadata import version
 
 import pytest
@@ -35,7 +36,7 @@ def test_the_installed_granian_is_the_one_that_the_worker_fits():
 
 def test_the_application_gets_the_whole_request(run_server):
     server = run_server()
-    headers = {"X-Name": "value", "Content-Type": "text/x"}
+    headers, started = {"X-Name": "value", "Content-Type": "text/x"}, time.monotonic()
     answer = server.ask("POST", "/caf%C3%A9/?a=%20b", b"text", **headers)
 
     assert (answer.status, answer.text, answer.headers["X-Length"]) == (201, b"text", "4")
@@ -46,6 +47,7 @@ def test_the_application_gets_the_whole_request(run_server):
         "HTTP_HOST": f"127.0.0.1:{server.port}", "SERVER_PORT": str(server.port),
     }  # fmt: skip
     assert expected == {name: environ[name] for name in expected}
+    assert started <= environ["tocsin.arrived_at"] <= time.monotonic()
 
 
 def test_repeated_headers_are_joined(run_server):

@@ -1,6 +1,7 @@
 """Requests share commits, with and without a thread of their own; nobody remains without a result."""
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 
@@ -176,11 +177,71 @@ def test_requests_that_arrive_during_a_commit_that_hangs_have_no_full_deadline_o
     wait_until(lambda: groups == [1])
     late = build()
     commits.submit_later(late, lambda _: None)
-    late.added_at -= 9.0
+    late.arrived_at -= 9.0
     may_end.set()
     leader.join()
 
-    assert [round(seconds) for seconds in deadlines] == [10, 3]
+    assert [round(seconds) for seconds in deadlines] == [10, 1]
+
+
+def test_a_request_behind_a_commit_that_failed_is_refused_in_time(
+    commits, build, block_receipts, monkeypatch
+):
+    """Its deadline counts from its arrival, and not from the end of the commit before."""
+    db.close()
+    monkeypatch.setattr(group_commit, "DEADLINE_S", 1.0)
+    done: list[Submission] = []
+    begun = threading.Event()
+    monkeypatch.setattr(
+        commits, "_compute_deadline_s", lambda real=commits._compute_deadline_s: begun.set() or real()
+    )
+    with block_receipts():
+        leader = start(commits.submit_later, build(), done.append)
+        assert begun.wait(10)
+        started = time.monotonic()
+        with pytest.raises(NotStoredError):
+            commits.submit(build())
+        seconds = time.monotonic() - started
+        leader.join()
+
+    assert seconds < 1.0 + group_commit.MIN_DEADLINE_S + 1.0
+    assert not Receipt.select().exists()
+
+
+def test_a_request_that_is_late_does_not_shorten_the_time_of_others(commits, build, block_receipts):
+    db.close()
+    done: list[Submission] = []
+    late, other = build(), build()
+    late.arrived_at -= group_commit.DEADLINE_S
+    commits._pending.append(other)
+    other.on_done = done.append
+    with block_receipts():
+        leader = start(commits.submit_later, late, done.append)
+        wait_until(lambda: done == [late])
+        assert not other.is_done
+    leader.join()
+
+    assert done == [late, other]
+    assert (late.error is not None, other.error) == (True, None)
+    assert [row.trace_id for row in Receipt.select()] == [other.trace_id]
+
+
+@pytest.mark.parametrize("path", ["/api/integration/generic/{}/", "/api/events/{}/"])
+def test_the_deadline_counts_from_the_arrival_of_the_request(app, world, block_receipts, path):
+    """It may have waited for a thread."""
+    db.close()
+    arrived_at = time.monotonic() - group_commit.DEADLINE_S
+    with block_receipts():
+        started = time.monotonic()
+        answer = app.test_client().post(
+            path.format(world.integration.integration_key),
+            json={"message": "m"},
+            environ_base={"tocsin.arrived_at": arrived_at},
+        )
+        seconds = time.monotonic() - started
+
+    assert answer.status_code == 503
+    assert seconds < 2 * group_commit.MIN_DEADLINE_S + 2.0
 
 
 def test_an_integration_whose_row_is_locked_refuses_only_its_own_alerts(
