@@ -29,7 +29,12 @@ MIN_CHUNK_BYTES = 64
 
 
 class Body(Protocol):
-    """A body that is not complete. `cancel` answers 408, unless the body is complete in the meantime."""
+    """A body that is not complete. `cancel` answers 408, unless the body is complete in the meantime.
+
+    `client` is the address of its sender, as IP:PORT.
+    """
+
+    client: str
 
     def cancel(self) -> object: ...
 
@@ -80,10 +85,13 @@ class Bodies:
             body.cancel()
 
     def cancel_all(self) -> None:
-        with self._lock:
-            unfinished = [*self._small, *self._large]
-        for body in unfinished:
+        for body in self.list_unfinished().values():
             body.cancel()
+
+    def list_unfinished(self) -> dict[str, Body]:
+        """Return the bodies that are not complete, by client."""
+        with self._lock:
+            return {body.client: body for body in (*self._small, *self._large)}
 
 
 def is_too_fragmented(chunks: int, size: int) -> bool:

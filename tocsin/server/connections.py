@@ -3,17 +3,19 @@
 The server accepts no connection beyond a limit, and an idle one counts until it is closed after 30 s. A
 client with thousands of idle connections would keep out everybody else. So, long before the limit, the
 connections that have been silent for the longest time are closed. HTTP allows this at any time; a client
-opens a new one.
+opens a new one. A client that has sent only a part of its request's body gets 408.
 """
 
 import os
 import socket
 import stat
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import structlog
+
+from tocsin.server.bodies import Body
 
 log = structlog.get_logger()
 
@@ -28,28 +30,40 @@ IS_SUPPORTED = hasattr(socket, "TCP_INFO") and OPEN_FILES.is_dir()
 _TCP_INFO = struct.Struct("=52xI")
 
 
-def close_idle(port: int, limit: int, active: Collection[str]) -> int:
+def close_idle(
+    port: int,
+    limit: int,
+    active: Collection[str],
+    list_unfinished: Callable[[], Mapping[str, Body]] = dict,
+) -> int:
     """Close idle connections to the port if there are more than half of the limit; return how many.
 
     `active` has the addresses of the clients, as IP:PORT, whose requests are being answered.
+    `list_unfinished` returns the bodies that are not complete, by client: these clients get 408 first.
     """
     if not IS_SUPPORTED or sum(1 for _ in os.scandir(OPEN_FILES)) <= limit // 2:
         return 0
-    silences: list[tuple[float, int]] = []
+    silences: list[tuple[float, int, str]] = []
     total = 0
     for sock, handle in _list_connections(port):
         with sock:
             total += 1
-            silence = _get_silence_s(sock)
-            if silence >= MIN_SILENCE_S and _format_peer(sock) not in active:
-                silences.append((silence, handle))
+            silence, peer = _get_silence_s(sock), _format_peer(sock)
+            if silence >= MIN_SILENCE_S and peer not in active:
+                silences.append((silence, handle, peer))
     excess = total - limit // 2
+    if excess <= 0:
+        return 0
     silences.sort(reverse=True)
-    return sum(_close(handle, silence) for silence, handle in silences[: max(excess, 0)])
+    unfinished = list_unfinished()
+    return sum(_close(handle, silence, unfinished.get(peer)) for silence, handle, peer in silences[:excess])
 
 
-def _close(handle: int, silence: float) -> bool:
-    """Close a connection, unless it got data or its handle became another file in the meantime."""
+def _close(handle: int, silence: float, body: Body | None) -> bool:
+    """Close a connection, unless it got data or its handle became another file in the meantime.
+
+    With an unfinished body, answer 408: the server closes the connection after this answer.
+    """
     try:
         sock = _duplicate_socket(handle)
         if sock is None:
@@ -57,7 +71,10 @@ def _close(handle: int, silence: float) -> bool:
         with sock:
             if _get_silence_s(sock) < silence:
                 return False
-            sock.shutdown(socket.SHUT_RDWR)
+            if body is not None:
+                body.cancel()
+            else:
+                sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         return False
     return True

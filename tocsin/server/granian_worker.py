@@ -69,11 +69,12 @@ def run(
     backlog: int,
     shares: Shares,
     connections: int,
-    on_check: Callable[[set[str]], None] = lambda active: None,
+    on_check: Callable[[set[str], Bodies], None] = lambda active, bodies: None,
 ) -> Iterator[None]:
     """Serve while the context is open, then wait until the running requests are answered.
 
-    `on_check` is called every CHECK_EVERY_S seconds with the clients (IP:PORT) that get an answer now.
+    `on_check` is called every CHECK_EVERY_S seconds with the clients (IP:PORT) that get an answer now, and
+    the bodies that are being received.
     """
     bodies, active = Bodies(), set[str]()
     host, port = listening.getsockname()[:2]
@@ -105,7 +106,7 @@ def run(
                 now = time.monotonic()
                 bodies.cancel_late(now)
                 shares.refuse_late(now)
-                on_check(active)
+                on_check(active, bodies)
             except Exception:
                 log.exception("a deadline could not be checked")
 

@@ -115,7 +115,10 @@ def _write(_: bytes) -> None:
 
 
 class Request:
-    """A request from its headers to its answer. Its methods run one after the other, in any threads."""
+    """A request from its headers to its answer. Its methods run one after the other, in any threads.
+
+    `client` is the address of the client, as IP:PORT.
+    """
 
     __slots__ = (
         "_active",
@@ -123,7 +126,6 @@ class Request:
         "_arrived_at",
         "_bodies",
         "_chunks",
-        "_client",
         "_expected",
         "_future",
         "_headers",
@@ -137,6 +139,7 @@ class Request:
         "_server",
         "_shares",
         "_size",
+        "client",
     )  # fmt: skip
 
     def __init__(
@@ -156,7 +159,7 @@ class Request:
         self._future: Future | None = None
         self._expected: int | None = None
         self._is_large = self._is_later = self._is_cancelled = self._is_gone = False
-        self._client = ""
+        self.client: str = scope.client
         self._arrived_at = 0.0
         self._chunks: list[bytes] = []
         self._size = 0
@@ -253,8 +256,7 @@ class Request:
     def _admit(self) -> None:
         self._future = None
         self._arrived_at = time.monotonic()
-        self._client = self._scope.client
-        self._active.add(self._client)
+        self._active.add(self.client)
         share = self._shares.choose(self._path)
         if share is None:
             self.run()
@@ -316,7 +318,7 @@ class Request:
         self._future = None
         self._chunks = []
         proto.response_bytes(status, headers, body)
-        self._active.discard(self._client)
+        self._active.discard(self.client)
 
     def _build_environment(self) -> WSGIEnvironment:
         scope, path = self._scope, self._path
@@ -329,7 +331,7 @@ class Request:
             ANSWER_LATER: self._answer_later,
             CLIENT_CHECK: self._start_client_check,
             ARRIVED_AT: self._arrived_at,
-            "REMOTE_ADDR": self._client.rpartition(":")[0].strip("[]"),
+            "REMOTE_ADDR": self.client.rpartition(":")[0].strip("[]"),
             "wsgi.input": io.BytesIO(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)),
         }
         for name, value in self._headers:

@@ -11,6 +11,7 @@ from runtime import garbage
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
 from tocsin.server import connections, granian_worker
+from tocsin.server.bodies import Bodies
 from tocsin.server.listening import BACKLOG, listen
 from tocsin.server.shares import Shares
 
@@ -29,8 +30,8 @@ def serve(app: WSGIApplication, settings: Settings, on_stop: Callable[[], None] 
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
 
-    def close_idle(active: set[str]) -> None:
-        if count := connections.close_idle(settings.port, limit, active):
+    def close_idle(active: set[str], bodies: Bodies) -> None:
+        if count := connections.close_idle(settings.port, limit, active, bodies.list_unfinished):
             log.warning("idle connections closed, because there are too many", count=count)
 
     with (

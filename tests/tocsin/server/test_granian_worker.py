@@ -230,7 +230,7 @@ def test_a_very_long_header_is_refused_without_the_application(run_server):
 def test_more_idle_connections_than_the_limit_do_not_keep_others_out(run_server, monkeypatch):
     monkeypatch.setattr(connections, "MIN_SILENCE_S", 0.1)
     server = run_server(
-        connections=60, on_check=lambda active: connections.close_idle(server.port, 60, active)
+        connections=60, on_check=lambda active, _: connections.close_idle(server.port, 60, active)
     )
     running: list[int] = []
     slow = threading.Thread(target=lambda: running.append(server.ask("GET", "/hang").status))
@@ -244,6 +244,38 @@ def test_more_idle_connections_than_the_limit_do_not_keep_others_out(run_server,
     slow.join()
     # The running request was the oldest connection of all.
     assert running == [201]
+
+
+@pytest.mark.parametrize("length", [b"100", b"100000"], ids=["small", "large"])
+def test_an_unfinished_body_gets_408_before_its_connection_is_closed_for_others(
+    run_server, monkeypatch, length
+):
+    monkeypatch.setattr(connections, "MIN_SILENCE_S", 0.1)
+    monkeypatch.setattr(bodies, "SMALL_TIMEOUT_S", 60.0)
+
+    def close_idle(active, received):
+        connections.close_idle(server.port, 60, active, received.list_unfinished)
+
+    def list_silences() -> list[float]:
+        found = []
+        for sock, _ in connections._list_connections(server.port):
+            with sock:
+                found.append(connections._get_silence_s(sock))
+        return found
+
+    server = run_server(connections=60, on_check=close_idle)
+    with contextlib.ExitStack() as stack:
+        unfinished = [stack.enter_context(server.connect()) for _ in range(10)]
+        for sock in unfinished:
+            sock.sendall(UNFINISHED.replace(b"100", length))
+        # They are older than the others.
+        wait_until(lambda: len(silences := list_silences()) == 10 and min(silences) > 0.02)
+        for _ in range(60):
+            stack.enter_context(server.connect())
+        answers = [read_answer(sock) for sock in unfinished]
+
+    assert [status for status, _ in answers] == [408] * 10
+    assert server.seen == []
 
 
 def test_another_thread_can_answer(run_server):
