@@ -24,6 +24,7 @@ from schedules.oncall.shifts import EARLIEST, LATEST
 from web.http import client_profile
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 # The largest number that an integer column of both stores can hold.
 MAX_INTEGER = 2**31 - 1
@@ -172,8 +173,8 @@ def _blank_to_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-class OptionalNumber(Number):
-    """A number or null; "" means null."""
+class _Optional(fields.Field[Any]):
+    """A value or null; "" means null. Another field class, after this one in the bases, reads the value."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
@@ -182,6 +183,14 @@ class OptionalNumber(Number):
         self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
     ) -> Any:
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
+
+
+class OptionalNumber(_Optional, Number):
+    """A number or null; "" means null."""
+
+
+class OptionalFloat(_Optional, fields.Float):
+    """The same, with a fraction."""
 
 
 class Boolean(fields.Boolean):
@@ -221,16 +230,8 @@ class InputMoment(Moment):
         return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-class OptionalMoment(InputMoment):
+class OptionalMoment(_Optional, InputMoment):
     """The same, or null; "" means null."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_none=True, **options)
-
-    def deserialize(
-        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
-    ) -> Any:
-        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
 
 # The offset of a datetime in a query whose plus sign was not escaped: a blank replaces the plus sign.
@@ -267,6 +268,17 @@ class WordSet(fields.Field[frozenset[str]]):
         if not words.issubset(self.known):
             raise self.make_error("unknown", known=", ".join(self.known))
         return words
+
+
+class QueryDay(QueryMoment):
+    """A day in a query or filter, in the same years, as its start in UTC; "" means null."""
+
+    default_error_messages = {"invalid": "Must be a date like 2026-12-31."}
+
+    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> datetime:
+        if not isinstance(value, str) or not _DAY.fullmatch(value.strip()):
+            raise self.make_error("invalid")
+        return super()._deserialize(value, attr, data, **kwargs)
 
 
 @lru_cache
@@ -355,18 +367,10 @@ class Username(Reference):
         super().__init__(key="username", **options)
 
 
-class Uuid(fields.Field[str]):
+class Uuid(_Optional):
     """A UUID that is only stored, not looked up; "" means null."""
 
     default_error_messages = {"invalid": "Must be a UUID."}
-
-    def __init__(self, *, allow_none: bool = True, **options: Any) -> None:
-        super().__init__(allow_none=allow_none, **options)
-
-    def deserialize(
-        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
-    ) -> Any:
-        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         if not isinstance(value, str) or not is_uuid(value.strip().lower()):

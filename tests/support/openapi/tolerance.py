@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.sources.cleaning import clean_name
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+_FRACTION = re.compile(r"\s*[+-]?[0-9]+([.][0-9]+)?(e[+-]?[0-9]{1,2})?\s*")
 # What marshmallow reads as true and false.
 _TRUE = {"t", "T", "true", "True", "TRUE", "on", "On", "ON", "y", "Y", "yes", "Yes", "YES", "1", 1}
 _FALSE = {"f", "F", "false", "False", "FALSE", "off", "Off", "OFF", "n", "N", "no", "No", "NO", "0", 0}
@@ -80,6 +81,8 @@ def _read_scalar(value: Any, types: set[str], *, nullable: bool, minimum: float)
         number = _read_number(value)
         # The published clients send 0 for no number.
         return None if nullable and number == 0 < minimum else number
+    if "number" in types and isinstance(value, str) and _FRACTION.fullmatch(value):
+        return float(value)
     if "string" in types:
         return _read_text(value, nullable=nullable)
     return value
