@@ -233,6 +233,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def measure_seconds(self, start: UtcField, end: UtcField) -> peewee.ColumnBase:
+        """Return the seconds from one column to another, to the microsecond. NULL if one of them is NULL."""
+
+    @abstractmethod
     def now(self) -> datetime:
         """Return the time that decides what is due. On PostgreSQL it is the server's clock for all hosts."""
 
@@ -390,8 +394,27 @@ class SqliteStore(Store):
         ((value,),) = self.database.execute_sql(f"PRAGMA {name}").fetchall()
         return int(value)
 
+    def measure_seconds(self, start: UtcField, end: UtcField) -> peewee.ColumnBase:
+        # The date functions round to milliseconds. So they get the text without its fraction, and the result
+        # is rounded to whole seconds: a difference of days is not exact.
+        whole = peewee.fn.ROUND((_get_julian_day(end) - _get_julian_day(start)) * _DAY_S)
+        return whole + (_get_microseconds(end) - _get_microseconds(start)) / 1e6
+
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+
+# The parts of a time as UtcField stores it on SQLite: YYYY-MM-DD HH:MM:SS.ffffff
+_SECONDS_END, _FRACTION_START = 19, 21
+_DAY_S = 86_400.0
+
+
+def _get_julian_day(column: UtcField) -> peewee.Function:
+    return peewee.fn.julianday(peewee.fn.substr(column, 1, _SECONDS_END))
+
+
+def _get_microseconds(column: UtcField) -> peewee.Function:
+    return peewee.fn.substr(column, _FRACTION_START)
 
 
 class PostgresStore(Store):
@@ -476,6 +499,9 @@ class PostgresStore(Store):
 
     def give_back_space(self) -> bool:
         return False
+
+    def measure_seconds(self, start: UtcField, end: UtcField) -> peewee.ColumnBase:
+        return peewee.fn.date_part("epoch", end - start)
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]
