@@ -38,6 +38,7 @@ from web.incidents import (
     actions,
     alerts,
     alerts_of_integration,
+    analytics,
     filters,
     incidents,
     notes,
@@ -163,6 +164,7 @@ def _verb(tag: str, path: str, resource: Resource, verb: str, noun: str) -> Rout
 TEAM = "/api/account/teams/<team_id>"
 TEAM_V2 = "/api/v2/account/teams/<team_id>"
 USER = "/api/account/users/<username>"
+ANALYTICS = "/api/v2/account/analytics"
 INCIDENT = "/api/incidents/<incident>"
 INCIDENT_V2 = "/api/v2/incidents/<incident>"
 OWN_INCIDENT = "/api/tocsin/incidents/<incident>"
@@ -235,6 +237,10 @@ ROUTES: tuple[Route, ...] = (
     *crud("Post-incident tasks", f"{TEAM}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
     *crud("Task templates", f"{TEAM}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
     *crud("Grouping policies", f"{TEAM}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
+    route("Analytics", "POST", f"{ANALYTICS}/incident_stats/", analytics.get_incident_stats, permission="analytics_read", body=analytics.FILTER, response=analytics.INCIDENT_STATS, concurrency_limit=analytics.STATS_CONCURRENCY),
+    route("Analytics", "POST", f"{ANALYTICS}/team_analytics/", analytics.get_team_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.TEAM_ANALYTICS, concurrency_limit=analytics.TEAM_CONCURRENCY),
+    route("Analytics", "POST", f"{ANALYTICS}/service_analytics/", analytics.get_service_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.SERVICE_ANALYTICS, concurrency_limit=analytics.SERVICE_CONCURRENCY),
+    route("Analytics", "POST", f"{ANALYTICS}/user_analytics/", analytics.get_user_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.USER_ANALYTICS, concurrency_limit=analytics.USER_CONCURRENCY),
     route("Schedules", "GET", f"{TEAM}/schedules/<schedule_id>/get_schedule_ics/", calendars.get_schedule_address, permission="schedule_read", query=calendars.CALENDAR_QUERY, response=calendars.ADDRESS),
     # --- accept alerts, and the alert trace (contract 2.7, X36) --------------------------------------
     route("Alerts", "POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),

@@ -33,12 +33,16 @@ class ConcurrencyLimit:
     """At most `max_requests` at the same time in this process, and one per account.
 
     With a name, the account has one in all processes together: the request holds a lease in the store.
-    `applies_to` describes which requests of an operation are limited, if not all of them are.
+    Two values are only for the description. `applies_to`: which requests of an operation are limited, if not
+    all of them are. `ends_with_client`: whether the work ends when the client leaves.
     """
 
-    def __init__(self, max_requests: int, name: str = "", applies_to: str = "") -> None:
+    def __init__(
+        self, max_requests: int, name: str = "", applies_to: str = "", *, ends_with_client: bool = True
+    ) -> None:
         self.max_requests = max_requests
         self.applies_to = applies_to
+        self.ends_with_client = ends_with_client
         self._name = name
         self._lock = threading.Lock()
         self._accounts: set[int] = set()

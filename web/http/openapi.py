@@ -144,7 +144,12 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
         servers=[{"url": public_url}],
         tags=[{"name": tag} for tag in sorted({route.tag for route in served})],
     )
-    for field, format_ in ((fields.Moment, "date-time"), (fields.Date, "date"), (fields.Uuid, "uuid")):
+    for field, format_ in (
+        (fields.Moment, "date-time"),
+        (fields.Date, "date"),
+        (fields.QueryDay, "date"),
+        (fields.Uuid, "uuid"),
+    ):
         plugin.map_to_openapi_type(field, "string", format_)
     plugin.map_to_openapi_type(fields.Reference, "string", None)
     assert plugin.converter is not None
@@ -393,10 +398,12 @@ def _list_sentences(route: Any) -> Iterable[str]:
     if route.min_interval:
         yield f"For one object, at most one request in {route.min_interval.total_seconds():g} s is served."
     if route.concurrency_limit:
-        count, applies_to = route.concurrency_limit.max_requests, route.concurrency_limit.applies_to
-        these = f"requests {applies_to}" if applies_to else "of these requests"
-        yield f"A web process serves at most {count} {these} at the same time."
-        yield "An account has one at a time in all web processes. It ends when its client leaves."
+        limit = route.concurrency_limit
+        these = f"requests {limit.applies_to}" if limit.applies_to else "of these requests"
+        yield f"A web process serves at most {limit.max_requests} {these} at the same time."
+        yield "An account has one at a time in all web processes."
+        if limit.ends_with_client:
+            yield "It ends when its client leaves."
 
 
 def _list_parameters(route: Any) -> list[dict[str, object]]:

@@ -128,13 +128,18 @@ def _load_incidents(page: list[tuple[int]]) -> list[Incident]:
     return fill([rows[number] for number in numbers if number in rows])
 
 
-def _select_incidents(filters: Mapping[str, object]) -> peewee.ModelSelect:
+def select_visible() -> "peewee.ModelSelect[Incident]":
+    """Select the row numbers of the incidents of all teams in which the viewer has the permission."""
+    incidents: peewee.ModelSelect[Incident] = Incident.select(Incident.id)
+    incidents = incidents.where(Incident.account == viewer().account)
+    if viewer().is_admin:
+        return incidents
+    return incidents.where(without_index(Incident.team).in_(access.select_permitted_teams(viewer())))
+
+
+def _select_incidents(filters: Mapping[str, object]) -> "peewee.ModelSelect[Incident]":
     """Select the row numbers of the incidents that match the filter, oldest first."""
-    incidents = Incident.select(Incident.id).where(Incident.account == viewer().account)
-    if not viewer().is_admin:
-        incidents = incidents.where(
-            _without_index(Incident.team).in_(access.select_permitted_teams(viewer()))
-        )
+    incidents = select_visible()
     for name, value in {"status": IncidentStatus.TRIGGERED, **filters}.items():
         condition = CONDITIONS[name](value)
         if condition is not None:
@@ -142,7 +147,7 @@ def _select_incidents(filters: Mapping[str, object]) -> peewee.ModelSelect:
     return incidents.order_by(Incident.creation_date, Incident.id).tuples()
 
 
-def _without_index(field: peewee.Field) -> peewee.Expression:
+def without_index(field: peewee.Field) -> peewee.Expression:
     """Return an expression for a column that the database cannot look up in an index of this column alone.
 
     With such an index the database would have to read and sort all rows that it finds.
@@ -151,13 +156,13 @@ def _without_index(field: peewee.Field) -> peewee.Expression:
 
 
 def _match_team(value: int) -> Condition:
-    return None if value == 1 else _without_index(Incident.team).in_(access.select_own_teams(viewer()))
+    return None if value == 1 else without_index(Incident.team).in_(access.select_own_teams(viewer()))
 
 
 def _match_status(value: int) -> Condition:
     if value == OPEN:
-        return _without_index(Incident.status) < int(IncidentStatus.RESOLVED)
-    return None if value == ALL else _without_index(Incident.status) == int(value)
+        return without_index(Incident.status) < int(IncidentStatus.RESOLVED)
+    return None if value == ALL else without_index(Incident.status) == int(value)
 
 
 def _match_ids(
@@ -168,7 +173,7 @@ def _match_ids(
     def condition(values: list[str]) -> Condition:
         if not values:
             return None
-        return _without_index(field).in_(table.select(table.id).where(getattr(table, key).in_(values)))
+        return without_index(field).in_(table.select(table.id).where(getattr(table, key).in_(values)))
 
     return condition
 
@@ -178,7 +183,7 @@ def _match_priority(value: str | None) -> Condition:
         return None
     same_name = peewee.fn.LOWER(Priority.name) == value.lower()
     in_account = Priority.team.in_(Team.select(Team.id).where(Team.account == viewer().account))
-    return _without_index(Incident.team_priority).in_(
+    return without_index(Incident.team_priority).in_(
         Priority.select(Priority.id).where(in_account, same_name)
     )
 
@@ -194,7 +199,7 @@ def _match_tags(values: list[str]) -> Condition:
     if not values:
         return None
     tagged = IncidentTag.select(IncidentTag.incident).join(Tag).where(Tag.unique_id.in_(values))
-    return _without_index(Incident.id).in_(tagged)
+    return without_index(Incident.id).in_(tagged)
 
 
 def _match_postmortem(value: int) -> Condition:
@@ -203,9 +208,9 @@ def _match_postmortem(value: int) -> Condition:
         return None
     with_postmortem = PostmortemIncident.select(PostmortemIncident.incident)
     return (
-        _without_index(Incident.id).in_(with_postmortem)
+        without_index(Incident.id).in_(with_postmortem)
         if value
-        else _without_index(Incident.id).not_in(with_postmortem)
+        else without_index(Incident.id).not_in(with_postmortem)
     )
 
 

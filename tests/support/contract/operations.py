@@ -101,6 +101,11 @@ SIMULATION = keys(
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
 ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
+METRICS = keys("total_incidents total_acknowledged total_resolved mtta_seconds mttr_seconds")
+INCIDENT_STATS = keys(
+    "total_incidents total_triggered_incidents total_acknowledged_incidents total_resolved_incidents"
+    " user_total_incidents user_triggered_incidents user_acknowledged_incidents user_resolved_incidents"
+)
 PAGE = keys("count next previous results")
 ALERT = keys(
     "integration_object summary incident creation_date message integration suppressed entity_id alert_type"
@@ -138,6 +143,22 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("layers.0.users.0", keys("user position unique_id")),
         ("layers.0.restrictions.0", keys("duration start_day_of_week start_time_of_day unique_id")),
         ("overrides.0", OVERRIDE),
+    ),
+    "TeamAnalytics": (
+        ("all_teams", METRICS),
+        ("team_records.0", METRICS | {"team"}),
+        ("team_records.0.team", keys("name unique_id")),
+    ),
+    "ServiceAnalytics": (
+        ("all_services", METRICS),
+        ("service_records.0", METRICS | {"team", "service"}),
+        ("service_records.0.team", keys("name unique_id")),
+        ("service_records.0.service", keys("name unique_id")),
+    ),
+    "UserAnalytics": (
+        ("all_users", METRICS),
+        ("user_records.0", METRICS | {"user"}),
+        ("user_records.0.user", keys("full_name username")),
     ),
     "Maintenance": (("services.0", keys("unique_id service")),),
     "OnCall": (
@@ -272,6 +293,7 @@ U = "/api/account/users/<username>"
 ROUTERS = "/api/v2/account/events/router/"
 INCIDENT_PATH = "/api/incidents/<incident>"
 INCIDENT_PATH_V2 = "/api/v2/incidents/<incident>"
+ANALYTICS = "/api/v2/account/analytics"
 OWN_PATH = "/api/tocsin/incidents/<incident>"
 SCHEDULE_OVERVIEW = "/api/tocsin/schedules/<schedule_id>"
 
@@ -399,6 +421,18 @@ OPERATIONS = (
     *crud_rows(ROUTERS, "router_id", "router", ROUTER),
     *crud_rows(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
     Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", is_list=True, noun="RouterRule"),
+    Row("POST", f"{ANALYTICS}/incident_stats/", 200, INCIDENT_STATS, "analytics"),
+    *(
+        Row(
+            "POST",
+            f"{ANALYTICS}/{kind}_analytics/",
+            200,
+            keys(f"all_{kind}s {kind}_records"),
+            "analytics",
+            noun=f"{kind.title()}Analytics",
+        )
+        for kind in ("team", "service", "user")
+    ),
     Row("GET", f"{TEAM_PATH}/schedules/<schedule_id>/get_schedule_ics/", 200, keys("url")),
     Row("GET", "/api/user/profile/", 200, PROFILE, noun="Profile"),
     Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, is_list=True),

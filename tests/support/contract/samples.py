@@ -148,6 +148,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
         "change": {"title": "Disk full again", "status": 2},
         "reassignment": {"assigned_to": world.bob.username, "reason": "Knows disks"},
         "filter": {"status": 0},
+        "analytics": {"team_ids": [], "urgency": "1", "child_incident": "include"},
         "invitation": {
             "team": world.team.unique_id,
             "user_detail": {

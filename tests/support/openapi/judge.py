@@ -25,6 +25,10 @@ LENIENT_QUERY = {"page", "page_size"}
 RULES = {
     # Two fields depend on each other.
     r"Must be (after the start|later than from_date)\.": "the end of a period is after its start",
+    r"Must not be before from_date\.": "the end of a period is not before its start",
+    r"The period may have at most 366 days, up to to_date or today\.": "two fields depend on each other",
+    r"Must not be less than tta\.": "two fields depend on each other",
+    r"Give gt or lt with tt[ar]\.": "two fields depend on each other",
     r"Must be more than 1 and less than 1440 minutes while collation is on\.": "interface, limits",
     r"Must be above 600 seconds while the timeout is enabled\.": "interface, limits",
     r".* is not one of info, warning, error, critical, acknowledged, resolved": "by the kind of condition",
