@@ -59,8 +59,8 @@ _KNOWN = Prepared(
     )
 )
 # Only open messages are locked. A delivery locks its message before its notifications, a piece locks its
-# notifications before messages. The two never wait for each other, because a delivery that waits holds no open
-# message: to claim one is the last thing that it does in its transaction.
+# notifications before messages. The two never wait for each other, because a delivery that waits holds no
+# open message: to claim one is the last thing that it does in its transaction.
 _OPEN = Prepared(
     lambda: store().for_update(
         Message.select(Message.id, Message.channel, Message.pieces_of, Message.group_key)

@@ -15,7 +15,7 @@ from models.tables.teams import Team
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Number, Reference, Schema, Text, Username
+from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Reference, Schema, Text, Username
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
 from web.services import heartbeats
