@@ -176,8 +176,8 @@ def _blank_to_none(value: object) -> object:
 class _Optional(fields.Field[Any]):
     """A value or null; "" means null. Another field class, after this one in the bases, reads the value."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_none=True, **options)
+    def __init__(self, *, allow_none: bool = True, **options: Any) -> None:
+        super().__init__(allow_none=allow_none, **options)
 
     def deserialize(
         self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
