@@ -13,6 +13,7 @@ from bench.run import RunSpec
 from bench.servers import processes
 from bench.suite import FAILURES, Results, Suite, measure_named
 from bench.tocsin import open_running
+from bench.traffic import Way
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,8 +40,13 @@ from bench.tocsin import open_running
 @click.option("--alerts", default=20_000, show_default=True, help="How many alerts to send.")
 @click.option("--entities", type=int, help="Number of entities; default: as many as alerts.")
 @click.option(
-    "--batch", default=1, show_default=True, help="Alerts per request; above 1: Alertmanager format."
+    "--way",
+    type=click.Choice([way.name.lower() for way in Way]),
+    default=Way.WEBHOOK.name.lower(),
+    show_default=True,
+    help="The operation that accepts the alerts.",
 )
+@click.option("--batch", default=1, show_default=True, help="Alerts per request, with --way alertmanager.")
 @click.option("--connections", default=64, show_default=True, help="Number of keep-alive connections.")
 @click.option("--rate", type=float, help="Requests per second; default: as fast as answers arrive.")
 @click.option("--sink", "sink_port", type=int, help="Receive mail on this port of 127.0.0.1.")
@@ -55,6 +61,7 @@ def main(
     database_url: str,
     alerts: int,
     entities: int | None,
+    way: str,
     batch: int,
     connections: int,
     rate: float | None,
@@ -74,7 +81,7 @@ def main(
         if own:
             results = Suite(server, quick, peers, quiet).run()
         else:
-            spec = RunSpec("load", alerts, entities or alerts, batch, connections, rate)
+            spec = RunSpec("load", alerts, entities or alerts, batch, connections, rate, Way[way.upper()])
             results = _of_running(spec, Path(home), database_url, sink_port, quiet)
     except FAILURES as error:
         click.echo(f"not reported: {error}", err=True)

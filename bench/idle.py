@@ -1,6 +1,6 @@
 """Measure an idle instance, and a quiet key while another key gets many alerts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import sleep
 
 from bench import run_rows
@@ -9,7 +9,7 @@ from bench.run import POLL_S, TIMEOUT_S, AlertsLost, RunSpec, build_traffic, per
 from bench.servers.instance import wait_until
 from bench.servers.processes import Meter
 from bench.tocsin import Tocsin
-from bench.traffic import Traffic
+from bench.traffic import Traffic, Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,11 @@ def measure_quiet_key(flood: Flood, target: Tocsin) -> QuietKey:
 
     Raise AlertsLost if an accepted alert on either key was lost or not notified exactly once.
     """
-    run = build_traffic(RunSpec("quiet key", 1, 1), target).run
-    flood_traffic = Traffic(f"{run}-many", flood.flood, flood.entities, flood.batch)
+    spec = RunSpec("quiet key", 1, 1)
+    run = build_traffic(spec, target).run
+    flood_traffic = Traffic(f"{run}-many", flood.flood, flood.entities, flood.batch, way=Way.ALERTMANAGER)
     key_traffic = Traffic(f"{run}-few", flood.alerts, flood.alerts)
-    groups, singles = target.urls(flood.batch)[0], target.urls(1)[-1]
+    groups, singles = target.urls(replace(spec, way=Way.ALERTMANAGER))[0], target.urls(spec)[-1]
     flood_requests = list(flood_traffic.requests(groups))
     target.start_run()
     flood_sent = Loader(groups, flood.connections).run(flood_requests)

@@ -23,9 +23,12 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A request that got 2xx. `at` is wall-clock time, comparable with the arrival of a mail."""
+    """A request that got 2xx. `at` is wall-clock time, comparable with the arrival of a mail.
 
-    trace_id: str
+    `alert_id` is the trace_id, or the unique_id of the alert if the answer shows the alert.
+    """
+
+    alert_id: str
     entities: tuple[str, ...]
     at: float
 
@@ -42,10 +45,10 @@ class Sent:
     seconds: float = 0.0
 
 
-def get_trace_id(answer: bytes) -> str:
-    """Return the trace_id in an answer of Tocsin."""
-    name: str = json.loads(answer)["trace_id"]
-    return name
+def get_alert_id(answer: bytes) -> str:
+    """Return the trace_id in an answer of Tocsin, or the unique_id of the alert that it shows."""
+    fields = json.loads(answer)
+    return str(fields.get("trace_id") or fields["unique_id"])
 
 
 class NoAnswer(RuntimeError):
@@ -102,7 +105,7 @@ class Loader:
         connections: int,
         *,
         rate: float | None = None,
-        get_alert_id: Callable[[bytes], str] = get_trace_id,
+        get_alert_id: Callable[[bytes], str] = get_alert_id,
         progress: Callable[[int], None] = lambda answered: None,
     ) -> None:
         url = urlsplit(base_url)

@@ -16,6 +16,8 @@ from bench.suite import Results
 COLUMNS = (
     ("target", "target", "{}"),
     ("run", "name", "{}"),
+    ("operation", "way", "{}"),
+    ("services", "services", "{}"),
     ("alerts", "alerts", "{:,}"),
     ("entities", "entities", "{:,}"),
     ("batch", "batch", "{}"),
@@ -37,7 +39,18 @@ COLUMNS = (
 )
 # Columns with text; the others have numbers and are aligned to the right.
 TEXT_COLUMNS = frozenset(
-    {"target", "run", "what", "verdict", "budget", "attack", "answers by status", "process", "goal"}
+    {
+        "target",
+        "run",
+        "operation",
+        "what",
+        "verdict",
+        "budget",
+        "attack",
+        "answers by status",
+        "process",
+        "goal",
+    }
 )
 
 LEGEND = """\

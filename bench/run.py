@@ -10,7 +10,7 @@ from typing import Protocol
 from bench.load import Loader, Sent
 from bench.servers.instance import wait_until
 from bench.servers.processes import Meter, OtherLoad, Process
-from bench.traffic import Traffic
+from bench.traffic import Traffic, Way
 
 # Time after the last answer in which all alerts must be processed.
 TIMEOUT_S = 120.0
@@ -27,12 +27,16 @@ class AlertsLost(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
+    """A run. Its alerts are sent to this number of services, if the target has services."""
+
     name: str
     alerts: int
     entities: int
     batch: int = 1
     connections: int = 64
     rate: float | None = None
+    way: Way = Way.WEBHOOK
+    services: int = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ class Target(Protocol):
     # The body of a single alert, for bench.traffic.Traffic.
     single_body: bytes
 
-    def urls(self, batch: int) -> Sequence[str]:
-        """Return the addresses for requests with this number of alerts."""
+    def urls(self, spec: RunSpec) -> Sequence[str]:
+        """Return the addresses for the requests of a run."""
         ...
 
     def get_alert_id(self, answer: bytes) -> str:
@@ -86,6 +90,8 @@ class Figures:
 
     target: str
     name: str
+    way: str
+    services: int
     alerts: int
     entities: int
     batch: int
@@ -109,20 +115,22 @@ class Figures:
 
 
 def build_traffic(spec: RunSpec, target: Target) -> Traffic:
-    return Traffic(f"bench{secrets.token_hex(4)}", spec.alerts, spec.entities, spec.batch, target.single_body)
+    run = f"bench{secrets.token_hex(4)}"
+    return Traffic(run, spec.alerts, spec.entities, spec.batch, target.single_body, spec.way)
 
 
 def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
     """Measure a run. Raise AlertsLost if an accepted alert was lost or not notified exactly once."""
     traffic = build_traffic(spec, target)
-    requests = list(traffic.requests(*target.urls(spec.batch)))
+    urls = target.urls(spec)
+    requests = list(traffic.requests(*urls))
     report = _build_progress(f"{target.name}, {spec.name}", spec.alerts, quiet)
     target.start_run()
     other_load = OtherLoad(target.processes)
     meter = Meter(target.processes).start()
     try:
         loader = Loader(
-            target.urls(spec.batch)[0],
+            urls[0],
             spec.connections,
             rate=spec.rate,
             get_alert_id=target.get_alert_id,
@@ -150,6 +158,8 @@ def _build_figures(
     return Figures(
         target=target.name,
         name=spec.name,
+        way=spec.way,
+        services=len(target.urls(spec)),
         alerts=accepted_count,
         entities=spec.entities,
         batch=spec.batch,

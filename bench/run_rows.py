@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 
 from peewee import fn
 
@@ -57,7 +58,10 @@ def count_pending_alerts() -> int:
 
 @dataclass(slots=True)
 class RunRows:
-    """The rows of a run. `arrivals` has the arrival times of messages; None without a sink."""
+    """The rows of a run. `arrivals` has the arrival times of messages; None without a sink.
+
+    `receipts` has row and state of each receipt, by its trace_id and by the unique_id of its alerts.
+    """
 
     receipts: Mapping[str, tuple[int, int]]
     events: Mapping[int, list[tuple[str, int]]]
@@ -80,7 +84,7 @@ class RunRows:
 
         If the mail arrives before the answer, the time is 0.
         """
-        answered = {self.receipts[request.trace_id][0]: request.at for request in accepted}
+        answered = {self.receipts[request.alert_id][0]: request.at for request in accepted}
         for incident, receipt in self.opening_receipts.items():
             first_sent_at = self.first_sent_at(incident)
             if first_sent_at is not None and receipt in answered:
@@ -108,12 +112,12 @@ class RunRows:
 
     def _list_unprocessed(self, accepted: Sequence[Accepted]) -> Iterator[str]:
         for request in accepted:
-            row, state = self.receipts.get(request.trace_id, (0, -1))
+            row, state = self.receipts.get(request.alert_id, (0, -1))
             events = self.events.get(row, [])
             is_complete = Counter(entity for entity, _ in events) == Counter(request.entities)
             done = state == WorkState.DONE and all(state == WorkState.DONE for _, state in events)
             if not (is_complete and done):
-                yield request.trace_id
+                yield request.alert_id
 
     def _list_wrong_entities(self, entities: set[str]) -> Iterator[str]:
         for name in entities:
@@ -138,6 +142,11 @@ def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | No
         receipts = Receipt.select(Receipt.trace_id, Receipt.id, Receipt.state).where(
             Receipt.id > since.receipt
         )
+        by_alert = (
+            Event.select(Event.unique_id, Receipt.id, Receipt.state)
+            .join(Receipt)
+            .where(Receipt.id > since.receipt)
+        )
         still_open = Incident.select(Incident.id).where(
             Incident.id > since.incident, Incident.status < IncidentStatus.RESOLVED
         )
@@ -146,7 +155,7 @@ def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | No
         )
         notifications, sent_at = _load_notifications(since, opening_receipts)
         return RunRows(
-            receipts={trace_id: (row, state) for trace_id, row, state in receipts.tuples()},
+            receipts={name: (row, state) for name, row, state in chain(receipts.tuples(), by_alert.tuples())},
             events=events,
             opened=opened,
             opening_receipts=opening_receipts,

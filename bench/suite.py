@@ -12,27 +12,37 @@ from bench.run import AlertsLost, Figures, RunSpec, Target, measure
 from bench.servers.instance import NotReady
 from bench.servers.postgres import ServerUnavailable, version
 from bench.tocsin import Tocsin, start_on_postgres, start_on_sqlite
+from bench.traffic import Way
 
 # The budgets find their runs by these names.
 LIGHT, UNIQUE, STORM, STORM_16 = "light load", "unique", "storm", "storm, 16 connections"
+GROUPS = "groups of 50"
 POSTGRES, SQLITE = "Tocsin, PostgreSQL", "Tocsin, SQLite"
 
 _STORM = RunSpec(STORM, 20_000, 200)
 _LIGHT = RunSpec(LIGHT, 200, 200, connections=8, rate=20)
 
+# Into one service, its only lane is processed by one worker at a time.
+SERVICES = (20, 1)
+
 OWN_RUNS: dict[str, Sequence[RunSpec]] = {
     POSTGRES: (
         _LIGHT,
-        RunSpec(UNIQUE, 20_000, 20_000),
-        _STORM,
-        RunSpec(STORM_16, 6_000, 200, connections=16),
+        *(
+            RunSpec(name, 20_000, entities, way=way, services=services)
+            for way in Way
+            for services in SERVICES
+            for name, entities in ((UNIQUE, 20_000), (STORM, 200))
+        ),
+        *(RunSpec(STORM_16, 6_000, 200, connections=16, way=way) for way in Way),
+        RunSpec(GROUPS, 100_000, 200, batch=50, way=Way.ALERTMANAGER),
     ),
     SQLITE: (_LIGHT, RunSpec(UNIQUE, 10_000, 10_000), replace(_STORM, alerts=10_000)),
 }
 # Numbers of alerts that take about ten seconds.
 PEER_RUNS: dict[str, Sequence[RunSpec]] = {
     "Alerta": (RunSpec(UNIQUE, 1_500, 1_500), RunSpec(STORM, 1_500, 200)),
-    "Alertmanager": (RunSpec(UNIQUE, 20_000, 20_000), RunSpec(STORM, 60_000, 200)),
+    "Alertmanager": (RunSpec(UNIQUE, 20_000, 20_000), RunSpec(STORM, 200_000, 200)),
 }
 FLOOD = Flood(80_000)
 IDLE_S = 20.0
@@ -49,8 +59,9 @@ class Results:
     unavailable: dict[str, str] = field(default_factory=dict)
     server: str = ""
 
-    def run(self, target: str, name: str) -> Figures | None:
-        return next((run for run in self.runs if (run.target, run.name) == (target, name)), None)
+    def list_runs(self, target: str, name: str) -> list[Figures]:
+        """Return the runs of a target with this name: one for each operation and number of services."""
+        return [run for run in self.runs if (run.target, run.name) == (target, name)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,22 @@
 """Tocsin as a target: a running instance, or a new instance with a new database."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from bench import run_rows
-from bench.load import Accepted, Sent, get_trace_id
-from bench.run import AlertsLost, RunOutcome
+from bench.load import Accepted, Sent, get_alert_id
+from bench.run import AlertsLost, RunOutcome, RunSpec
 from bench.servers.instance import Instance, start_own_instance
 from bench.servers.postgres import create_own_database
 from bench.servers.processes import Process
 from bench.servers.sink import Sink
-from bench.traffic import GENERIC, Traffic
+from bench.traffic import GENERIC, Traffic, Way
 from models.domain.applications import GENERIC as GENERIC_APPLICATION
+from models.domain.applications import PROMETHEUS
 from models.lifecycle import provisioning
 from models.store.base import connection, db, open_store, store
 from models.tables.services import Integration
@@ -36,21 +36,30 @@ class Tocsin:
         credentials: dict[str, Any],
         processes: Callable[[], list[Process]],
         sink: Sink | None = None,
-        more_urls: Sequence[str] = (),
+        more_keys: Mapping[Way, Sequence[str]] | None = None,
     ) -> None:
+        """`more_keys` are the integration keys of more services, by the operation that takes them."""
         self.name = name
         self.sink = sink
         self._processes = processes
-        self._generic = [credentials["webhook_urls"]["generic"][1], *more_urls]
-        self._groups = [credentials["webhook_urls"]["prometheus"][1]]
+        webhooks = credentials["webhook_urls"]
+        first = {
+            Way.WEBHOOK: webhooks["generic"][1],
+            Way.EVENT: f"{credentials['base_url']}/api/events/{credentials['integration_key']}/",
+            Way.ALERTMANAGER: webhooks["prometheus"][1],
+        }
+        self._urls = {
+            way: [url, *(_replace_key(url, key) for key in (more_keys or {}).get(way, ()))]
+            for way, url in first.items()
+        }
         self._since = run_rows.Baseline(0, 0, 0)
         self._mails_before = 0
 
-    def urls(self, batch: int) -> Sequence[str]:
-        return self._generic if batch == 1 else self._groups
+    def urls(self, spec: RunSpec) -> Sequence[str]:
+        return self._urls[spec.way][: spec.services]
 
     def get_alert_id(self, answer: bytes) -> str:
-        return get_trace_id(answer)
+        return get_alert_id(answer)
 
     def processes(self) -> list[Process]:
         return self._processes()
@@ -118,29 +127,29 @@ def _open_target(
 ) -> Tocsin:
     open_store(database_url, instance.home)
     credentials = instance.credentials()
-    return Tocsin(
-        name, credentials, processes, sink, _create_services(credentials["webhook_urls"]["generic"][1])
-    )
+    return Tocsin(name, credentials, processes, sink, _create_services(credentials["integration_key"]))
 
 
-def _create_services(first: str) -> list[str]:
-    """Create more services with the policy of the first one, and return their addresses for alerts."""
-    url_parts = urlsplit(first)
-    *path, key, _ = url_parts.path.split("/")
+def _replace_key(url: str, key: str) -> str:
+    *path, _, _ = url.split("/")
+    return "/".join([*path, key, ""])
+
+
+def _create_services(first_key: str) -> dict[Way, list[str]]:
+    """Create more services with the policy of the first one, and return the keys of their integrations."""
     now = datetime.now(UTC)
-    keys = []
+    keys: dict[Way, list[str]] = {way: [] for way in Way}
     with connection(), store().write_transaction():
-        first_service: Any = Integration.get(Integration.integration_key == key).service
+        first: Any = Integration.get(Integration.integration_key == first_key).service
         for number in range(2, SERVICES + 1):
             service = provisioning.create_service(
-                first_service.team,
-                f"Service {number}",
-                first_service.escalation_policy,
-                first_service.created_by,
-                now,
+                first.team, f"Service {number}", first.escalation_policy, first.created_by, now
             )
-            made = provisioning.create_integration(
-                service, "Alerts", GENERIC_APPLICATION, first_service.created_by, now
+            generic, groups = (
+                provisioning.create_integration(service, name, application, first.created_by, now)
+                for name, application in (("Alerts", GENERIC_APPLICATION), ("Groups", PROMETHEUS))
             )
-            keys.append(made.integration_key)
-    return [url_parts._replace(path="/".join([*path, key, ""])).geturl() for key in keys]
+            keys[Way.WEBHOOK].append(generic.integration_key)
+            keys[Way.EVENT].append(generic.integration_key)
+            keys[Way.ALERTMANAGER].append(groups.integration_key)
+    return keys

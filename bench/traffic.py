@@ -1,9 +1,21 @@
-"""Build the requests of a run: alerts of about 900 bytes, single or in groups of Alertmanager."""
+"""Build the requests of a run: alerts of about 900 bytes, in the form that the operation accepts."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from urllib.parse import urlsplit
+
+
+class Way(StrEnum):
+    """An operation that accepts alerts."""
+
+    WEBHOOK = "generic webhook"
+    # One alert in each request, by the integration key alone.
+    EVENT = "event operation"
+    # Groups of alerts.
+    ALERTMANAGER = "Alertmanager webhook"
+
 
 JSON = b"Content-Type: application/json\r\n"
 # Placeholders in the bodies for the values of each alert; they occur nowhere else.
@@ -71,20 +83,25 @@ class Traffic:
     entities: int
     batch: int = 1
     single_body: bytes = GENERIC
+    way: Way = Way.WEBHOOK
 
     def requests(self, *urls: str) -> Iterator[Request]:
-        """Yield requests to the generic webhook for single alerts, or else to Alertmanager's.
+        """Yield the requests. With several addresses, each entity uses only one.
 
-        With several addresses, each entity uses only one; groups use the first.
+        Groups then need a number of entities that is a multiple of `batch`.
         """
+        if self.batch > 1 and self.way is not Way.ALERTMANAGER:
+            raise ValueError(f"a request to the {self.way} has one alert, not {self.batch}")
+        if len(urls) > 1 and self.entities % self.batch:
+            raise ValueError(f"{self.entities} entities are not a multiple of groups of {self.batch}")
         heads = [_build_head(url) for url in urls]
         for first in range(0, self.alerts, self.batch):
             names = self._names(first, min(first + self.batch, self.alerts))
-            head = heads[first % self.entities % len(heads)] if self.batch == 1 else heads[0]
+            head = heads[first % self.entities // self.batch % len(heads)]
             body = (
-                self.single_body.replace(ENTITY, names[0].encode())
-                if self.batch == 1
-                else _build_group(names)
+                _build_group(names)
+                if self.way is Way.ALERTMANAGER
+                else self.single_body.replace(ENTITY, names[0].encode())
             )
             yield Request(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body), names)
 

@@ -17,7 +17,7 @@ import psycopg
 
 from bench.load import Sent
 from bench.peers.child import ChildProcess, PeerUnavailable, child
-from bench.run import AlertsLost, RunOutcome
+from bench.run import AlertsLost, RunOutcome, RunSpec
 from bench.servers.instance import find_free_port
 from bench.servers.postgres import Database, ServerUnavailable, create_own_database
 from bench.servers.processes import Process
@@ -90,7 +90,7 @@ class Alerta:
         self._server = server
         self._database = database
 
-    def urls(self, batch: int) -> Sequence[str]:
+    def urls(self, spec: RunSpec) -> Sequence[str]:
         return [f"{self._server.url}/alert"]
 
     def get_alert_id(self, answer: bytes) -> str:

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 from bench.load import Sent
 from bench.peers.child import ChildProcess, PeerUnavailable, child
 from bench.peers.webhooks import WebhookSink
-from bench.run import AlertsLost, RunOutcome
+from bench.run import AlertsLost, RunOutcome, RunSpec
 from bench.servers.instance import find_free_port
 from bench.servers.processes import Process
 from bench.traffic import ENTITY, GENERIC, Traffic
@@ -64,7 +64,7 @@ class Alertmanager:
         self._sink = sink
         self._count_before = 0
 
-    def urls(self, batch: int) -> Sequence[str]:
+    def urls(self, spec: RunSpec) -> Sequence[str]:
         return [f"{self._server.url}/api/v2/alerts"]
 
     def get_alert_id(self, answer: bytes) -> str:

@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from bench.load import get_trace_id
+from bench.load import get_alert_id
 from bench.siege import bodies
 from bench.siege.tenants import Tenant
 from models.domain.enums import WorkState
@@ -98,7 +98,7 @@ class Requests:
             with self._lock:
                 self.statuses[status] += 1
             if self._finish is not None and status.startswith("2"):
-                self.accepted.append(get_trace_id(answer))
+                self.accepted.append(get_alert_id(answer))
                 self._finish(self.accepted[-1], stopping)
             stopping.wait(self._pause_s)
 

@@ -36,6 +36,14 @@ def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, expected):
     assert (found.measured, found.verdict) == (ours / 100, expected)
 
 
+def test_the_slowest_operation_counts():
+    runs = [figures(POSTGRES, STORM, rate) for rate in (4_500, 1_400, 3_000)]
+
+    found = verdict("full rate, storm, against Alerta", Results([*runs, figures("Alerta", STORM, 100)]))
+
+    assert found.measured == 14
+
+
 def test_a_report_shows_every_figure_of_a_run():
     report = format_report(Results([figures(POSTGRES, STORM, 4_321)]), {})
 

@@ -59,7 +59,7 @@ def test_each_2xx_is_counted_as_accepted_with_its_trace_id_and_entities(served):
     done = sent(served(KEPT))
 
     assert len(done.accepted) == len(done.latencies_ms) == 20
-    assert {one.trace_id for one in done.accepted} == {"t"}
+    assert {one.alert_id for one in done.accepted} == {"t"}
     assert sorted({name for one in done.accepted for name in one.entities}) == [f"run-{n}" for n in range(5)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from bench.peers import PEERS, PeerUnavailable, alerta, alertmanager
 from bench.peers.child import child
 from bench.peers.webhooks import WebhookSink
-from bench.traffic import GENERIC, Traffic
+from bench.traffic import GENERIC, Traffic, Way
 
 
 def one(body: bytes) -> bytes:
@@ -34,6 +34,28 @@ def test_an_entity_uses_only_one_address():
 
     assert len(paths) == 7
     assert {path for _, path in paths} == {b"/0", b"/1", b"/2"}
+
+
+def test_an_entity_of_groups_uses_only_one_address():
+    urls = [f"http://127.0.0.1/{number}" for number in range(3)]
+    groups = Traffic("r", 60, 30, batch=5, way=Way.ALERTMANAGER)
+
+    paths = {
+        (name, request.raw.split()[1]) for request in groups.requests(*urls) for name in request.entities
+    }
+
+    assert len(paths) == 30
+    assert {path for _, path in paths} == {b"/0", b"/1", b"/2"}
+
+
+def test_groups_that_would_send_an_entity_to_two_addresses_are_refused():
+    with pytest.raises(ValueError, match="not a multiple"):
+        next(Traffic("r", 60, 7, batch=5, way=Way.ALERTMANAGER).requests("http://a/", "http://b/"))
+
+
+def test_only_the_alertmanager_webhook_accepts_groups():
+    with pytest.raises(ValueError, match="one alert"):
+        next(Traffic("r", 60, 30, batch=5, way=Way.EVENT).requests("http://a/"))
 
 
 def test_a_webhook_is_stored_with_its_entity():

@@ -100,7 +100,7 @@ def check_pages_go_out(instance: Instance, sink: Sink, report: Callable[[str], N
     wait_until(lambda: not run_rows.has_pending(), seconds=30, every=0.1)
 
     rows = run_rows.load_run(START, "away", sink.arrivals())
-    answered = {rows.receipts[one.trace_id][0]: one.at for one in sent.accepted}
+    answered = {rows.receipts[one.alert_id][0]: one.at for one in sent.accepted}
     delays = [
         (rows.first_sent_at(row) or 0) - answered[receipt] for row, receipt in rows.opening_receipts.items()
     ]
