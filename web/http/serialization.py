@@ -29,8 +29,12 @@ def build_response(value: object, status: int = 200) -> Response:
     kind = choose_content_type()
     if kind != JSON:
         return Response(xml.render(value), status, mimetype=kind)
-    text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
-    return Response(text, status, mimetype=JSON)
+    return Response(dump_json(value), status, mimetype=JSON)
+
+
+def dump_json(value: object) -> bytes:
+    """Return a value as JSON. Times end with Z."""
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
 
 
 def choose_content_type() -> str:

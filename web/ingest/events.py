@@ -4,8 +4,8 @@ Acceptance must be fast. So it decodes the body once, and uses the store only in
 """
 
 import uuid
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import peewee
 from flask import Response, current_app, g, request
@@ -17,16 +17,16 @@ from models.load.lane import get_team_of_service
 from models.reports import alert_trace
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
-from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
 from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text
-from web.incidents import alerts, attachments
-from web.ingest import alert_results, fast_path
-from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission, get_remaining_s
+from web.incidents import alerts
+from web.ingest import alert_results, event_operation, fast_path
+from web.ingest.event_operation import build_accepted
+from web.ingest.group_commit import GroupCommit, NotStoredError, Submission, get_remaining_s
 from web.ingest.large_bodies import LargeBodies, TooManyError
 
 commits = GroupCommit()
@@ -107,37 +107,27 @@ TRACE_QUERY = TraceQuery()
 
 def create_by_key(integration_key: str) -> Response:
     """Create an event by the integration key alone (deprecated)."""
-    submission, parsed = _ingest(generic.EXTENSION, integration_key, by_key_alone=True)
-    assert submission.target is not None
-    if submission.target.router is not None:
-        # The integrations to which the router sends the alert are not known yet (contract 4.1, row 15).
-        return _build_response(submission, _build_answer(submission), 201)
-    event = _build_event(submission, submission.target, parsed[0])
-    if not client_profile.current().shows_payload:
-        del event["payload"]
+    submission, body = _ingest_by_key(integration_key)
+    shows_payload = client_profile.current().shows_payload
+    event = event_operation.build_event(submission, body, shows_payload=shows_payload)
     return _build_response(submission, event, 201)
 
 
 def create(account_id: str, extension: str, integration_key: str) -> Response:
     """Create events by account, application and integration key."""
-    submission, _ = _ingest(extension, integration_key, account_id)
-    return _build_response(submission, _build_answer(submission))
+    submission = _ingest(extension, integration_key, account_id)
+    return _build_response(submission, build_accepted(submission))
 
 
 def create_by_application(extension: str, integration_key: str) -> Response:
     """Accept the webhook of a monitoring tool."""
-    submission, _ = _ingest(extension, integration_key)
-    return _build_response(submission, _build_answer(submission))
+    submission = _ingest(extension, integration_key)
+    return _build_response(submission, build_accepted(submission))
 
 
 def ping(integration_key: str, account_id: str | None = None) -> dict[str, object]:
     """Accept a ping, with any body or none. A failed job sends `?status=failed&message=...`"""
-    return _build_answer(_ingest(heartbeat.EXTENSION, integration_key, account_id)[0])
-
-
-def _build_answer(submission: Submission) -> dict[str, object]:
-    """Build the answer to committed alerts: contract section 3.9."""
-    return {"message": "success", "trace_id": submission.trace_id}
+    return build_accepted(_ingest(heartbeat.EXTENSION, integration_key, account_id))
 
 
 def _build_response(submission: Submission, answer: dict[str, object], status: int = 200) -> Response:
@@ -166,91 +156,94 @@ def _await_result(submission: Submission, seconds: int) -> alert_results.AlertRe
     )
 
 
-def _ingest(
-    extension: str, key: str, account_id: str | None = None, *, by_key_alone: bool = False
-) -> tuple[Submission, list[ParsedAlert]]:
+def _ingest(extension: str, key: str, account_id: str | None = None) -> Submission:
     """Read, check and store this request's alerts. Return after the commit."""
+    source = SOURCES.get(extension)
+    if source is None:
+        raise NotFound
+    with _translate_errors(key, account_id) as arrived_at:
+        body = RequestBody(_read_body(source, may_be_ping=extension == heartbeat.EXTENSION))
+        count, problem = 1, None
+        with large_bodies.take_turn(len(body.raw), get_remaining_s(arrived_at)):
+            try:
+                count = source.count(body)
+            except BadBody as error:
+                problem = error
+            suits_router = _suits_router(source, body, problem)
+        submission = Submission(
+            key,
+            account_id,
+            extension,
+            body.raw,
+            count,
+            str(uuid.uuid4()),
+            for_routers=suits_router,
+            arrived_at=arrived_at,
+        )
+        _submit(submission, problem)
+    return submission
+
+
+def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
+    """Read, check and store the alert of a request to a key alone. Return after the commit."""
+    source = SOURCES[generic.EXTENSION]
+    with _translate_errors(key, None) as arrived_at:
+        raw = RequestBody(_read_body(source, may_be_ping=True))
+        with large_bodies.take_turn(len(raw.raw), get_remaining_s(arrived_at)):
+            body = event_operation.parse(raw)
+            suits_router = _suits_router(source, raw, body.problem)
+        submission = Submission(
+            key,
+            None,
+            source.extension,
+            raw.raw,
+            1,
+            str(uuid.uuid4()),
+            for_routers=suits_router,
+            for_heartbeats=bool(body.pings),
+            arrived_at=arrived_at,
+        )
+        _submit(submission, body.problem)
+    return submission, body
+
+
+@contextmanager
+def _translate_errors(key: str, account_id: str | None) -> Iterator[float]:
+    """Check the key, then run the block with the arrival of the request. Raise what the client gets."""
     error = request.environ.get(fast_path.REFUSED)
     if error is not None:
         raise error
-    source = SOURCES.get(extension)
-    if source is None or not identity.is_uuid(key):
+    if not identity.is_uuid(key):
         raise NotFound
     arrived_at = fast_path.get_arrival(request.environ)
     try:
         if not commits.accepts_key(key, account_id, arrived_at):
             raise NotFound
-        body = RequestBody(_read_body(source, by_key_alone or extension == heartbeat.EXTENSION))
-        with large_bodies.take_turn(len(body.raw), get_remaining_s(arrived_at)):
-            alerts = _parse_body(source, body, by_key_alone=by_key_alone)
-        submission = _build_submission(source, key, account_id, body, alerts)
-        submission.arrived_at = arrived_at
-        if alerts.problem is not None and not (submission.for_routers or submission.for_heartbeats):
-            raise BadRequest(alerts.problem.errors)
-        commits.submit(submission)
+        yield arrived_at
     except NotStoredError:
         raise Unavailable from None
     except TooManyError:
         raise Busy from None
+
+
+def _suits_router(source: Source, body: RequestBody, problem: BadBody | None) -> bool:
+    """Return whether a router accepts this body: any object in the generic form (contract 4.1, row 11)."""
+    return problem is None or (source.is_generic and _is_object(body))
+
+
+def _submit(submission: Submission, problem: BadBody | None) -> None:
+    """Commit a submission. BadRequest with the problem of its body, unless its target accepts the body."""
+    submission.for_integrations = problem is None
+    if problem is not None and not (submission.for_routers or submission.for_heartbeats):
+        raise BadRequest(problem.errors)
+    commits.submit(submission)
     if submission.target is None:
         raise NotFound
-    if alerts.problem is not None and not submission.is_stored:
-        raise BadRequest(alerts.problem.errors)
-    return submission, alerts.parsed if submission.source == extension else alerts.pings
+    if problem is not None and not submission.is_stored:
+        raise BadRequest(problem.errors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Alerts:
-    """What a body contains.
-
-    `parsed` has the alerts only if the answer shows them; `problem` is the error of the body. If the address
-    names no application, `pings` has the body as a heartbeat reads it.
-    """
-
-    count: int
-    problem: BadBody | None
-    parsed: list[ParsedAlert]
-    pings: list[ParsedAlert]
-    is_object: bool
-
-
-def _parse_body(source: Source, body: RequestBody, *, by_key_alone: bool) -> _Alerts:
-    count, problem, parsed, pings = 1, None, [], []
-    try:
-        if by_key_alone:
-            # The application of the key is not known yet: two sources read the body.
-            with suppress(BadBody):
-                body.decode_json()
-            parsed = source.parse(body)
-        else:
-            count = source.count(body)
-    except BadBody as error:
-        problem = error
-    if by_key_alone:
-        with suppress(BadBody):
-            pings = SOURCES[heartbeat.EXTENSION].parse(body)
-    # A router's key accepts any object, but only in the generic form.
-    is_object = problem is not None and source.extension == generic.EXTENSION and _is_object(body)
-    return _Alerts(count, problem, parsed, pings, is_object)
-
-
-def _build_submission(
-    source: Source, key: str, account_id: str | None, body: RequestBody, alerts: _Alerts
-) -> Submission:
-    return Submission(
-        key,
-        account_id,
-        source.extension,
-        body.raw,
-        alerts.count,
-        str(uuid.uuid4()),
-        for_integrations=alerts.problem is None,
-        for_routers=alerts.problem is None or alerts.is_object,
-        for_heartbeats=bool(alerts.pings),
-    )
-
-
-def _read_body(source: Source, may_be_ping: bool) -> bytes:
+def _read_body(source: Source, *, may_be_ping: bool) -> bytes:
     """Return the raw body; for a ping without a body, the query string."""
     request.max_content_length = source.max_bytes
     body = serialization.read_bytes()
@@ -258,34 +251,12 @@ def _read_body(source: Source, may_be_ping: bool) -> bytes:
 
 
 def _is_object(body: RequestBody) -> bool:
-    """Return whether the body is a JSON object. A router's key accepts any object (contract 4.1, row 11)."""
+    """Return whether the body is a JSON object."""
     try:
         generic.decode_object(body)
     except BadBody:
         return False
     return True
-
-
-def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert) -> dict[str, object]:
-    """Build the event as it is right after acceptance: without an incident, but with its final ids."""
-    assert target.integration is not None
-    event_id = identity.make_event_id(submission.trace_id, 0, target.integration)
-    entity_id = parsed.entity_id or identity.make_entity_id(submission.trace_id, 0)
-    return {
-        "integration_object": target.details,
-        "summary": parsed.summary,
-        "incident": None,
-        "creation_date": submission.received_at,
-        "message": parsed.message,
-        "integration": target.details["unique_id"],
-        "suppressed": parsed.suppressed,
-        "entity_id": identity.limit_entity_id(entity_id),
-        "payload": parsed.payload,
-        "alert_type": str(int(parsed.alert_type)),
-        "unique_id": event_id,
-        **attachments.build_attachments(event_id, parsed.urls, parsed.images, parsed.notes),
-        "incident_created": False,
-    }
 
 
 def get_status(trace_id: str) -> Response:

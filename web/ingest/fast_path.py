@@ -8,15 +8,17 @@ import io
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from models.domain.identity import is_uuid
-from pipeline.sources import SOURCES, Source
+from pipeline.sources import SOURCES, Source, generic
 from pipeline.sources.body import BadBody, RequestBody
-from web.http import response_headers, serialization
+from web.http import client_profile, response_headers, serialization
 from web.http.errors import ApiError, Busy, NotFound, Unavailable
-from web.ingest import group_commit
+from web.ingest import event_operation, group_commit
 from web.ingest.large_bodies import LargeBodies, TooManyError
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
@@ -31,7 +33,17 @@ ARRIVED_AT = "tocsin.arrived_at"
 Headers = list[tuple[str, str]]
 AnswerFunction = Callable[[int, Headers, bytes], None]
 
+_STATUS_LINES = {200: "200 OK", 201: "201 CREATED"}
 _HEADERS = [("Content-Type", serialization.JSON), *response_headers.HEADERS.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The alerts of a request, and how its answer is built after the commit."""
+
+    submission: group_commit.Submission
+    status: int
+    build_answer: Callable[[group_commit.Submission], bytes]
 
 
 class FastPath:
@@ -46,28 +58,32 @@ class FastPath:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
-            submission = self._build_submission(environ)
-            if submission is not None and ANSWER_LATER in environ:
-                answer = environ[ANSWER_LATER]()
-                self._commits.submit_later(submission, partial(self._answer_later, environ, answer))
+            request = self._read_request(environ)
+            if request is not None and ANSWER_LATER in environ:
+                answer_later = partial(self._answer_later, environ, request, environ[ANSWER_LATER]())
+                self._commits.submit_later(request.submission, answer_later)
                 return ()
-            if submission is not None:
-                self._commit(submission)
+            if request is not None:
+                self._commit(request.submission)
         except ApiError as error:
             environ[REFUSED] = error
             return self._application(environ, start_response)
-        if submission is None:
+        if request is None:
             return self._application(environ, start_response)
-        body = build_answer(submission.trace_id)
-        start_response("200 OK", _build_headers(body))
+        body = request.build_answer(request.submission)
+        start_response(_STATUS_LINES[request.status], _build_headers(body))
         return (body,)
 
     def _answer_later(
-        self, environ: WSGIEnvironment, answer: AnswerFunction, submission: group_commit.Submission
+        self,
+        environ: WSGIEnvironment,
+        request: _Request,
+        answer: AnswerFunction,
+        submission: group_commit.Submission,
     ) -> None:
         if submission.error is None and submission.target is not None:
-            body = build_answer(submission.trace_id)
-            answer(200, _build_headers(body), body)
+            body = request.build_answer(submission)
+            answer(request.status, _build_headers(body), body)
             return
         environ[REFUSED] = Unavailable() if submission.error is not None else NotFound()
         answer(*_call(self._application, environ))
@@ -80,38 +96,73 @@ class FastPath:
         if submission.target is None:
             raise NotFound
 
-    def _build_submission(self, environ: WSGIEnvironment) -> group_commit.Submission | None:
+    def _read_request(self, environ: WSGIEnvironment) -> _Request | None:
         """Return this request's alerts, or None if the application must handle the request."""
         address = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
         # A request with preferences can ask to wait until the alert is processed.
         if address is None or "HTTP_PREFER" in environ or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
             return None
-        account, source, key = address
         arrived_at = get_arrival(environ)
         try:
-            if not self._commits.accepts_key(key, account, arrived_at):
+            if not self._commits.accepts_key(address.key, address.account, arrived_at):
                 raise NotFound
         except group_commit.NotStoredError:
             raise Unavailable from None
-        body = _read_body(environ, source.max_bytes)
-        if body is None:
+        raw = _read_body(environ, address.source.max_bytes)
+        if raw is None:
             return None
         try:
-            with self._large_bodies.take_turn(len(body), group_commit.get_remaining_s(arrived_at)):
-                alerts = source.count(RequestBody(body))
+            with self._large_bodies.take_turn(len(raw), group_commit.get_remaining_s(arrived_at)):
+                if address.by_key_alone:
+                    authorization = environ.get("HTTP_AUTHORIZATION", "")
+                    return _parse_event(address, raw, arrived_at, authorization)
+                return _count_alerts(address, raw, arrived_at)
         except BadBody:
             return None
         except TooManyError:
             raise Busy from None
-        return group_commit.Submission(
-            key, account, source.extension, body, alerts, str(uuid.uuid4()), arrived_at=arrived_at
-        )
 
 
 def get_arrival(environ: WSGIEnvironment) -> float:
     """Return the monotonic time at which the request was complete, or now if the server does not know it."""
     arrived_at: float = environ.get(ARRIVED_AT, time.monotonic())
     return arrived_at
+
+
+def _count_alerts(address: "_Address", raw: bytes, arrived_at: float) -> _Request:
+    alerts = address.source.count(RequestBody(raw))
+    submission = group_commit.Submission(
+        address.key,
+        address.account,
+        address.source.extension,
+        raw,
+        alerts,
+        str(uuid.uuid4()),
+        arrived_at=arrived_at,
+    )
+    return _Request(submission, 200, lambda done: build_answer(done.trace_id))
+
+
+def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorization: str) -> _Request:
+    body = event_operation.parse(RequestBody(raw))
+    if body.problem is not None:
+        raise body.problem
+    submission = group_commit.Submission(
+        address.key,
+        None,
+        address.source.extension,
+        raw,
+        1,
+        str(uuid.uuid4()),
+        for_heartbeats=bool(body.pings),
+        arrived_at=arrived_at,
+    )
+    shows_payload = client_profile.get_profile(authorization).shows_payload
+
+    def build_event(done: group_commit.Submission) -> bytes:
+        return serialization.dump_json(event_operation.build_event(done, body, shows_payload=shows_payload))
+
+    return _Request(submission, 201, build_event)
 
 
 def _call(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[int, Headers, bytes]:
@@ -143,17 +194,27 @@ def _accepts_json(accept: str) -> bool:
     return not (";" in accept or "text/*" in accept or "xml" in accept.lower())
 
 
-def _match_path(path: str) -> tuple[str | None, Source, str] | None:
-    """Return account, source and key of a webhook's address in one of its two forms (contract X36)."""
+class _Address(NamedTuple):
+    """What the path of a request says. `by_key_alone`: only the key, so that its source is not known yet."""
+
+    account: str | None
+    source: Source
+    key: str
+    by_key_alone: bool = False
+
+
+def _match_path(path: str) -> _Address | None:
+    """Return the address of a webhook in one of its forms (contract X36), or of the event operation."""
     match path.split("/"):
-        case ["", "integration", account, extension, key, ""]:
-            account_id: str | None = account
-        case ["", "api", "integration", extension, key, ""]:
-            account_id = None
+        case ["", "integration", account, extension, key, ""] if extension in SOURCES:
+            found = _Address(account, SOURCES[extension], key)
+        case ["", "api", "integration", extension, key, ""] if extension in SOURCES:
+            found = _Address(None, SOURCES[extension], key)
+        case ["", "api", "events", key, ""]:
+            found = _Address(None, SOURCES[generic.EXTENSION], key, by_key_alone=True)
         case _:
             return None
-    source = SOURCES.get(extension)
-    return (account_id, source, key) if source is not None and is_uuid(key) else None
+    return found if is_uuid(key) else None
 
 
 def _read_body(environ: WSGIEnvironment, max_bytes: int) -> bytes | None:

@@ -1,0 +1,83 @@
+"""The event operation by the integration key alone: how its body is read, and its answer (contract 4.1).
+
+The fast path and the application share this module, so that both give the same answers.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from models.domain import identity
+from pipeline.alert import ParsedAlert
+from pipeline.sources import generic, heartbeat
+from pipeline.sources.body import BadBody, RequestBody
+from web.incidents import attachments
+from web.ingest.group_commit import KeyTarget, Submission
+
+
+@dataclass(frozen=True, slots=True)
+class EventBody:
+    """A body as the generic source and as a heartbeat read it: the source of the key is not known yet.
+
+    A list is empty if the body cannot be read in this way. `problem` is then that of the generic source.
+    """
+
+    alerts: Sequence[ParsedAlert]
+    pings: Sequence[ParsedAlert]
+    problem: BadBody | None = None
+
+
+def parse(body: RequestBody) -> EventBody:
+    with suppress(BadBody):
+        body.decode_json()
+    alerts, problem = [], None
+    try:
+        alerts = generic.parse(body)
+    except BadBody as error:
+        problem = error
+    pings = []
+    with suppress(BadBody):
+        pings = heartbeat.parse(body)
+    return EventBody(alerts, pings, problem)
+
+
+def build_accepted(submission: Submission) -> dict[str, object]:
+    """Build the answer to committed alerts: contract section 3.9."""
+    return {"message": "success", "trace_id": submission.trace_id}
+
+
+def build_event(submission: Submission, body: EventBody, *, shows_payload: bool) -> dict[str, object]:
+    """Build the event as it is right after the commit: without an incident, but with its final ids.
+
+    The integrations to which a router sends the alert are not known yet: then the answer has only the
+    trace_id (contract 4.1, row 15).
+    """
+    target = submission.target
+    assert target is not None
+    if target.router is not None:
+        return build_accepted(submission)
+    parsed = body.pings[0] if submission.source == heartbeat.EXTENSION else body.alerts[0]
+    return _describe(submission, target, parsed, {"payload": parsed.payload} if shows_payload else {})
+
+
+def _describe(
+    submission: Submission, target: KeyTarget, parsed: ParsedAlert, payload: dict[str, object]
+) -> dict[str, object]:
+    assert target.integration is not None
+    event_id = identity.make_event_id(submission.trace_id, 0, target.integration)
+    entity_id = parsed.entity_id or identity.make_entity_id(submission.trace_id, 0)
+    return {
+        "integration_object": target.details,
+        "summary": parsed.summary,
+        "incident": None,
+        "creation_date": submission.received_at,
+        "message": parsed.message,
+        "integration": target.details["unique_id"],
+        "suppressed": parsed.suppressed,
+        "entity_id": identity.limit_entity_id(entity_id),
+        **payload,
+        "alert_type": str(int(parsed.alert_type)),
+        "unique_id": event_id,
+        **attachments.build_attachments(event_id, parsed.urls, parsed.images, parsed.notes),
+        "incident_created": False,
+    }
