@@ -8,8 +8,12 @@ import peewee
 import pytest
 from werkzeug.test import EnvironBuilder
 
+from models.domain.applications import HEARTBEAT
+from models.lifecycle import provisioning
+from models.store.base import store
 from models.tables.events import Receipt
 from models.tables.services import Integration
+from tests.support.rules import add_router
 from web.http import response_headers
 from web.ingest import events, fast_path, group_commit, large_bodies
 from web.ingest.known_keys import KnownKeys
@@ -29,7 +33,13 @@ def list_forms(world):
 
 
 @pytest.fixture
-def fast_path_client(app, monkeypatch):
+def flask_application(app):
+    """Return the application without the fast path."""
+    return app.wsgi_app._application
+
+
+@pytest.fixture
+def fast_path_client(app, flask_application, monkeypatch):
     """Return a client of an application in which Flask answers all requests with 599."""
 
     def other(environ, start):
@@ -49,6 +59,68 @@ def test_valid_alerts_are_accepted_without_flask(fast_path_client, world, form):
     receipt = Receipt.get()
     assert answer.json == {"message": "success", "trace_id": receipt.trace_id}
     assert (bytes(receipt.body), receipt.alerts) == (body, 2 if form == "prometheus" else 1)
+
+
+def create_heartbeat_key(world) -> str:
+    made = provisioning.create_integration(world.service, "Pings", HEARTBEAT, world.alice, store().now())
+    return made.integration_key
+
+
+KEYS = {
+    "an integration": lambda world: world.integration.integration_key,
+    "a heartbeat": create_heartbeat_key,
+    "a router": lambda world: add_router(world).integration_key,
+}
+EVENT_BODIES = {
+    "plain": {"message": "Disk full", "entity_id": "db1"},
+    "without an entity_id": {"message": "Disk full", "alert_type": "warning"},
+    "a long entity_id": {"message": "Disk full", "entity_id": "x" * 300},
+    "all fields": {
+        "message": "Disk\tfull",
+        "summary": "95 %\u202e",
+        "alert_type": "critical",
+        "entity_id": "db1",
+        "suppressed": True,
+        "payload": {"host": "db1", "disks": [1, 2.5, None]},
+        "urls": [{"link_url": "https://example.org/", "link_text": "Runbook"}],
+        "images": [{"image_src": "https://example.org/a.png"}],
+        "notes": ["Look at the disk."],
+    },
+}
+
+
+def hide_ids(value):
+    """Return an answer without what differs between two requests: times and the ids of the alert."""
+    if isinstance(value, list):
+        return [hide_ids(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    volatile = {"unique_id", "trace_id", "creation_date"}
+    return {name: "" if name in volatile else hide_ids(one) for name, one in value.items()}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("body", EVENT_BODIES.values(), ids=EVENT_BODIES)
+@pytest.mark.parametrize("authorization", ["", "Token x", "Bearer x"])
+def test_an_event_has_the_same_answer_without_flask(
+    app, fast_path_client, world, key, body, authorization, flask_application
+):
+    path = f"/api/events/{key(world)}/"
+    headers = {"Authorization": authorization}
+    fast = fast_path_client.post(path, json=body, headers=headers)
+    app.wsgi_app = flask_application
+    slow = app.test_client().post(path, json=body, headers=headers)
+
+    assert (fast.status_code, slow.status_code) == (201, 201)
+    assert list(hide_ids(fast.json).items()) == [
+        (name, fast.json[name] if name == "entity_id" and "entity_id" not in body else value)
+        for name, value in hide_ids(slow.json).items()
+    ]
+    assert sorted(fast.headers.items()) == sorted(
+        (name, fast.headers[name] if name == "Content-Length" else value)
+        for name, value in slow.headers.items()
+    )
+    assert Receipt.select().count() == 2
 
 
 LEFT_TO_FLASK = {
