@@ -172,7 +172,7 @@ def test_rows_are_deleted_only_under_the_lock_of_the_writers(store, home, now):
     assert [row.address for row in FailedAuthentication.select()] == ["198.51.100.1"]
 
 
-def test_two_processes_that_delete_old_rows_wait_for_no_other(store, home, now):
+def test_two_processes_that_delete_old_rows_do_not_block_each_other(store, home, now):
     if store.has_single_writer:
         pytest.skip("SQLite has no locks of rows")
     for number in range(3):

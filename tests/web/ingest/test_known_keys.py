@@ -35,7 +35,7 @@ def parsed(monkeypatch):
 
     monkeypatch.setattr(events.commits, "_keys", KnownKeys(group_commit._find_account))
     for extension, source in SOURCES.items():
-        counted = replace(source, parse=count_calls(source.parse), count=count_calls(source.count))
+        counted = replace(source, parse=count_calls(source.parse), count_alerts=count_calls(source.count))
         monkeypatch.setitem(SOURCES, extension, counted)
     return bodies
 
