@@ -250,6 +250,8 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_get"),
     route("Alerts", "POST", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application"),
     route("Alerts", "GET", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application_by_get"),
+    route("Alerts", "POST", "/integration/<account_id>/httphealthcheck/<integration_key>/<alert_type>/", events.create_with_level, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="create_with_level"),
+    route("Alerts", "POST", "/api/integration/httphealthcheck/<integration_key>/<alert_type>/", events.create_with_level, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="create_with_level_by_application"),
     route("Alerts", "GET", "/api/alert/status/<trace_id>/", events.get_status, permission="incident_read", doc_response=events.ALERT_STATUS, auth="view"),
     route("Alerts", "GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read", query=events.TRACE_QUERY),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import partial
 
 from models.domain.applications import KINDS
 from pipeline.alert import ParsedAlert
-from pipeline.sources import generic, heartbeat, prometheus
+from pipeline.sources import generic, heartbeat, httphealthcheck, prometheus
 from pipeline.sources.body import RequestBody
 
 KIB = 1024
@@ -40,6 +40,7 @@ NORMALIZERS = (
     Source(generic.EXTENSION, generic.parse, is_generic=True),
     Source("prometheus", prometheus.parse, 8192 * KIB, prometheus.count),
     Source(heartbeat.EXTENSION, heartbeat.parse),
+    Source(httphealthcheck.EXTENSION, httphealthcheck.parse),
 )
 
 

@@ -20,6 +20,8 @@ OPEN = {
     "/integration/<account_id>/<extension>/<integration_key>/",
     "/api/integration/<extension>/<integration_key>/",
     "/integration/<account_id>/heartbeat/<integration_key>/",
+    "/integration/<account_id>/httphealthcheck/<integration_key>/<alert_type>/",
+    "/api/integration/httphealthcheck/<integration_key>/<alert_type>/",
     "/api/integration/heartbeat/<integration_key>/",
     "/api/openapi.json",
     # Numbers of the whole installation, without names: tests/web/operations/test_metrics.py.

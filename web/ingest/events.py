@@ -17,7 +17,7 @@ from models.load.lane import get_team_of_service
 from models.reports import alert_trace
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
-from pipeline.sources import SOURCES, Source, generic, heartbeat
+from pipeline.sources import SOURCES, Source, generic, heartbeat, httphealthcheck
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
@@ -130,6 +130,13 @@ def ping(integration_key: str, account_id: str | None = None) -> dict[str, objec
     return build_accepted(_ingest(heartbeat.EXTENSION, integration_key, account_id))
 
 
+def create_with_level(
+    integration_key: str, alert_type: str, account_id: str | None = None
+) -> dict[str, object]:
+    """Create an event with its level in the path, with any body or none."""
+    return build_accepted(_ingest(httphealthcheck.EXTENSION, integration_key, account_id, level=alert_type))
+
+
 def _build_response(submission: Submission, answer: dict[str, object], status: int = 200) -> Response:
     """Build the response to committed alerts.
 
@@ -156,13 +163,19 @@ def _await_result(submission: Submission, seconds: int) -> alert_results.AlertRe
     )
 
 
-def _ingest(extension: str, key: str, account_id: str | None = None) -> Submission:
-    """Read, check and store this request's alerts. Return after the commit."""
+def _ingest(
+    extension: str, key: str, account_id: str | None = None, *, level: str | None = None
+) -> Submission:
+    """Read, check and store this request's alerts. Return after the commit.
+
+    `level` is the level in the path, if the path has one.
+    """
     source = SOURCES.get(extension)
     if source is None:
         raise NotFound
     with _translate_errors(key, account_id) as arrived_at:
-        body = RequestBody(_read_body(source, may_be_ping=extension == heartbeat.EXTENSION))
+        raw = _read_body(source, may_be_ping=extension == heartbeat.EXTENSION)
+        body = RequestBody(raw if level is None else httphealthcheck.build_body(level, raw))
         count, problem = 1, None
         with large_bodies.take_turn(len(body.raw), get_remaining_s(arrived_at)):
             try:
@@ -220,6 +233,8 @@ def _translate_errors(key: str, account_id: str | None) -> Iterator[float]:
         if not commits.accepts_key(key, account_id, arrived_at):
             raise NotFound
         yield arrived_at
+    except BadBody as problem:
+        raise BadRequest(problem.errors) from None
     except NotStoredError:
         raise Unavailable from None
     except TooManyError:

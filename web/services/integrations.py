@@ -1,5 +1,6 @@
 """Integrations and their keys: contract section 3.6."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import peewee
@@ -146,9 +147,10 @@ def _get_ping_changes(row: Integration | None, values: dict[str, object]) -> dic
     return {**defaults, **heartbeats.build_expectation(after, now())}
 
 
-def _is_heartbeat_after(row: Integration | None, values: dict[str, Any]) -> bool:
+def _is_heartbeat_after(row: Integration | None, values: Mapping[str, object]) -> bool:
     if "application" in values:
-        return accepts_pings(values["application"], values["kind"])
+        kind = values["kind"]
+        return accepts_pings(str(values["application"]), str(kind) if kind else None)
     return row is not None and accepts_pings(row.application, row.kind)
 
 

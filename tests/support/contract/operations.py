@@ -477,6 +477,10 @@ OPERATIONS = (
         for path in ("/integration/<account_id>", "/api/integration")
         for method in ("POST", "GET")
     ),
+    *(
+        Row("POST", f"{path}/httphealthcheck/<integration_key>/<alert_type>/", 200, keys("message trace_id"))
+        for path in ("/integration/<account_id>", "/api/integration")
+    ),
     # Our own operations, beyond the contract.
     *(
         Row(method, "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", 200, HEARTBEAT, body)

@@ -183,6 +183,7 @@ def create_samples(ask: Any, world: World) -> Samples:
         "username": world.bob.username,
         "account_id": world.account.account_identifier,
         "extension": "generic",
+        "alert_type": "critical",
         "incident": "1",
     }
     team, user = f"/api/account/teams/{ids['team_id']}/", f"/api/account/users/{ids['username']}/"

@@ -89,6 +89,34 @@ def test_a_tool_with_a_normalizer_has_no_such_reason_in_its_trace(post, ask, wor
     assert reason == "The level is critical. The sender gave the entity_id."
 
 
+@pytest.mark.parametrize("account", [False, True])
+def test_a_healthcheck_has_its_level_in_the_path(served, ask, world, account):
+    key = world.integration.integration_key
+    base = f"/integration/{world.account.account_identifier}" if account else "/api/integration"
+
+    def send(level, body=b""):
+        answer = served.ask("POST", f"{base}/httphealthcheck/{key}/{level}/", body)
+        process_lane.run(world.service.id)
+        return answer.status
+
+    assert send("critical") == 200
+    assert (Incident.get().title, Incident.get().status) == ("HTTP healthcheck: critical", 1)
+    assert send("acknowledged", b"output of a job") == 200
+    assert Incident.get().status == 2
+    assert send("RESOLVED", b'{"message": "Backup is well again"}') == 200
+    assert Incident.get().status == 3
+    assert [event.message for event in Event.select()][-1] == "Backup is well again"
+
+
+def test_an_unknown_level_in_a_path_is_refused_by_name(ask, world):
+    path = f"/api/integration/httphealthcheck/{world.integration.integration_key}/loud/"
+
+    refused = ask("POST", path, who=None, headers={"Prefer": "errors"})
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["alert_type"])
+    assert not Receipt.select().exists()
+
+
 def test_a_router_reads_the_whole_body_of_a_tool_without_a_normalizer(post, world):
     router = add_router(world)
     add_router_rule(router, world.integration, when=equals("payload.host", "db1"))
