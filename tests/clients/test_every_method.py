@@ -460,6 +460,19 @@ def test_every_method_works(client_team, client_class, monkeypatch):
     assert returned == list_methods(client_class)
 
 
+def test_alerts_of_a_deleted_service_are_read(client_team):
+    """The client builds the integration of each alert, and raises on null."""
+    opened = Incident(**client_team.open_by_alert("Disk full"))
+    integration = client_team.integration
+    (before,) = client_team.incidents.get_alerts_for_incident(opened.incident_number)
+
+    client_team.teams.get_service_client(client_team.team).delete_service(client_team.service)
+
+    (after,) = client_team.incidents.get_alerts_for_incident(opened.incident_number)
+    assert (after.integration, after.integration_object.name) == (str(integration.unique_id), "Probe")
+    assert vars(after.integration_object) == vars(before.integration_object)
+
+
 def test_notes_are_read_page_by_page(client_team):
     """The client has an iterator that no method returns. It requests the path of `next`."""
     client = client_team.incidents.get_note_client(client_team.incident)
