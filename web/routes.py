@@ -242,6 +242,8 @@ ROUTES: tuple[Route, ...] = (
     route("Analytics", "POST", f"{ANALYTICS}/service_analytics/", analytics.get_service_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.SERVICE_ANALYTICS, concurrency_limit=analytics.SERVICE_CONCURRENCY),
     route("Analytics", "POST", f"{ANALYTICS}/user_analytics/", analytics.get_user_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.USER_ANALYTICS, concurrency_limit=analytics.USER_CONCURRENCY),
     route("Schedules", "GET", f"{TEAM}/schedules/<schedule_id>/get_schedule_ics/", calendars.get_schedule_address, permission="schedule_read", query=calendars.CALENDAR_QUERY, response=calendars.ADDRESS),
+    route("Services", "GET", "/api/account/available_incident_services/", services.list_available, permission="service_read", response=services.SERVICES.schema, many=True),
+    route("Escalation policies", "GET", "/api/account/available_account_eps/", escalation_policies.list_available, permission="escalation_policy_read", response=escalation_policies.AVAILABLE),
     # --- accept alerts, and the alert trace (contract 2.7, X36) --------------------------------------
     route("Alerts", "POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
     route("Alerts", "POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),

@@ -12,6 +12,8 @@ from models.store.ids import new_uuid
 from models.tables.schedules import Schedule
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
+from web.http import access
+from web.http.auth import viewer
 from web.http.errors import reject, reject_places
 from web.http.fields import (
     LONG_TEXT,
@@ -95,6 +97,10 @@ class PolicySchema(Schema):
     assignment_settings = Nested(AssignmentSettingsSchema, allow_none=True)
 
 
+class AvailablePoliciesSchema(Schema):
+    escalations = List(Nested(PolicySchema), dump_only=True)
+
+
 class EscalationPolicies(Resource[EscalationPolicy, Team]):
     """The escalation policies of a team. A policy that a service uses cannot be deleted."""
 
@@ -107,11 +113,17 @@ class EscalationPolicies(Resource[EscalationPolicy, Team]):
     timer_column = "escalation_policy"
 
     def select_rows(self, parent: Team) -> "peewee.ModelSelect[EscalationPolicy]":
+        return self.select_all().where(EscalationPolicy.team == parent)
+
+    def select_all(self) -> "peewee.ModelSelect[EscalationPolicy]":
+        """Return a query of the policies of all teams, each with the number of services that use it."""
         users = Service.select(peewee.fn.COUNT(Service.id)).where(
             Service.escalation_policy == EscalationPolicy.id
         )
-        columns = (EscalationPolicy, users.alias("connections"))
-        return EscalationPolicy.select(*columns).where(EscalationPolicy.team == parent)
+        query: peewee.ModelSelect[EscalationPolicy] = EscalationPolicy.select(
+            EscalationPolicy, users.alias("connections"), Team
+        )
+        return query.join_from(EscalationPolicy, Team)
 
     def fill(self, rows: list[EscalationPolicy]) -> list[EscalationPolicy]:
         for row in rows:
@@ -137,6 +149,15 @@ class EscalationPolicies(Resource[EscalationPolicy, Team]):
         # Incidents of other teams may also have a shared policy.
         lock_services(is_in_account(row.team.account_id))
         super().remove(row)
+
+
+def list_available() -> dict[str, list[EscalationPolicy]]:
+    """List the escalation policies of all teams in which the viewer may read them."""
+    visible = EscalationPolicy.team.in_(access.select_permitted_teams(viewer()))
+    ordered = (
+        POLICIES.select_all().where(visible).order_by(EscalationPolicy.creation_date, EscalationPolicy.id)
+    )
+    return {"escalations": POLICIES.fill(list(ordered))}
 
 
 def _build_rules(team: Team, items: list[NewStep], known: Collection[str]) -> list[dict[str, object]]:
@@ -226,3 +247,4 @@ def find_usable_schedules(team: Team, unique_ids: Collection[str]) -> set[str]:
 
 
 POLICIES = EscalationPolicies()
+AVAILABLE = AvailablePoliciesSchema()

@@ -17,7 +17,7 @@ from models.tables.services import Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from schedules.maintenance import find_in_force, was_in_force
-from web.http import client_profile
+from web.http import access, client_profile
 from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import reject
@@ -103,6 +103,14 @@ class Services(Resource[Service, Team]):
         lock_services(Service.id == row.id)
         deletion.keep_for_alerts(row)
         super().remove(row)
+
+
+def list_available() -> list[Service]:
+    """List the services of all teams on which the viewer may create incidents."""
+    services = join_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
+    for permission in (viewer().permission, "incident_write"):
+        services = services.where(Service.team.in_(access.select_permitted_teams(viewer(), permission)))
+    return apply_maintenance(list(services.order_by(Service.creation_date, Service.id)))
 
 
 # A service with the IDs of the rows that it refers to, in one query.

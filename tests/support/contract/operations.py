@@ -32,6 +32,7 @@ POLICY = keys(
     "name summary description rules unique_id team repeat_policy move_to_next global_ep connections"
     " assignment_settings"
 )
+ASSIGNMENT = keys("unique_id assignee_strategy assignment_index call_rr_assignee")
 SERVICE = keys(
     "name creation_date summary description unique_id auto_resolve_timeout created_by team_priority"
     " task_template acknowledgement_timeout status escalation_policy team sla under_maintenance collation"
@@ -144,6 +145,7 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("layers.0.restrictions.0", keys("duration start_day_of_week start_time_of_day unique_id")),
         ("overrides.0", OVERRIDE),
     ),
+    "AvailablePolicies": (("escalations.0", POLICY), ("escalations.0.assignment_settings", ASSIGNMENT)),
     "TeamAnalytics": (
         ("all_teams", METRICS),
         ("team_records.0", METRICS | {"team"}),
@@ -176,7 +178,7 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
     "Policy": (
         ("rules.0", keys("delay targets position unique_id")),
         ("rules.0.targets.0", keys("target_type target_id position")),
-        ("assignment_settings", keys("unique_id assignee_strategy assignment_index call_rr_assignee")),
+        ("assignment_settings", ASSIGNMENT),
     ),
     "Simulation": (
         ("service", keys("unique_id name")),
@@ -421,6 +423,8 @@ OPERATIONS = (
     *crud_rows(ROUTERS, "router_id", "router", ROUTER),
     *crud_rows(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
     Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", is_list=True, noun="RouterRule"),
+    Row("GET", "/api/account/available_incident_services/", 200, SERVICE, is_list=True),
+    Row("GET", "/api/account/available_account_eps/", 200, keys("escalations"), noun="AvailablePolicies"),
     Row("POST", f"{ANALYTICS}/incident_stats/", 200, INCIDENT_STATS, "analytics"),
     *(
         Row(
