@@ -53,6 +53,11 @@ def ask_path(name: str, path: Callable[[SampleData, int], str], **more: Any) -> 
     return Question(name, lambda data, n: (path(data, n), None), **more)
 
 
+def ask_analytics(name: str, kind: str, limit: Limit, **more: Any) -> Question:
+    path = f"/api/v2/account/analytics/{kind}/"
+    return Question(name, lambda data, n: (path, limit(data, n)), **more)
+
+
 def _limit_none(data: SampleData, n: int) -> dict[str, Any]:
     return {"status": 0}
 
@@ -60,6 +65,20 @@ def _limit_none(data: SampleData, n: int) -> dict[str, Any]:
 def _limit_month(data: SampleData, n: int) -> dict[str, Any]:
     start = data.started_at + timedelta(days=30 * (n % 36))
     return {"status": 0, "from_date": start.isoformat(), "to_date": (start + timedelta(days=30)).isoformat()}
+
+
+def _limit_year(data: SampleData, n: int) -> dict[str, Any]:
+    """Return a period of 366 days: a third of all incidents."""
+    first = data.started_at + timedelta(days=n)
+    return {
+        "from_date": first.date().isoformat(),
+        "to_date": (first + timedelta(days=365)).date().isoformat(),
+    }
+
+
+def _limit_year_and_times(data: SampleData, n: int) -> dict[str, Any]:
+    times = {"tta": 300, "tta_comparator": "lt", "ttr": 86_400, "ttr_comparator": "lt"}
+    return {**_limit_year(data, n), **times, "urgency": 1, "child_incident": "exclude"}
 
 
 def _get_team(data: SampleData, n: int) -> Any:
@@ -143,6 +162,12 @@ QUESTIONS = (
     ask_path("list, first page", lambda data, n: "/api/incidents/", client=True),
     ask_path("list, last page", lambda data, n: "/api/incidents/" + _build_page_query(data, 1), client=True),
     ask_path("member: list", lambda data, n: "/api/incidents/", client=True, as_member=True),
+    ask_analytics("analytics: by status, a year", "incident_stats", _limit_year),
+    ask_analytics("analytics: by team, a year", "team_analytics", _limit_year),
+    ask_analytics("analytics: by service, a year", "service_analytics", _limit_year),
+    ask_analytics("analytics: by user, a year", "user_analytics", _limit_year),
+    ask_analytics("analytics: limits, a year", "team_analytics", _limit_year_and_times),
+    ask_analytics("member: analytics, a year", "team_analytics", _limit_year, as_member=True),
     ask_path("one incident", lambda data, n: f"/api/incidents/{n + 1}/"),
     ask_path("500 notes", lambda data, n: "/api/incidents/1/note/"),
     ask_path("notes, last page", lambda data, n: "/api/incidents/1/note/?page=50", client=True),
