@@ -130,6 +130,14 @@ class RestrictionType(IntEnum):
     WEEKLY = 2
 
 
+class DoubleShifts(StrEnum):
+    """How checks report a person who is on call by two schedules at once: see `Schedule.double_shifts`."""
+
+    MINOR = "minor"
+    INTENDED = "intended"
+    PROBLEM = "problem"
+
+
 class RuleType(IntEnum):
     """Whether all or any of an alert rule's `conditions` must match."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from models.domain.effects import Author, Effect, IncidentState, RecordLog
 from models.domain.enums import (
     Collation,
+    DoubleShifts,
     IncidentStatus,
     NotificationKind,
     RestrictionType,
@@ -127,7 +128,7 @@ class ScheduleFacts:
     """A schedule (contract section 4.5).
 
     With `by_local_time` the shifts begin at the same local time in summer and in winter. `overrides` are
-    those that had not ended when the schedule was read.
+    those that had not ended when the schedule was read. `double_shifts` matters only for checks.
     """
 
     row: int
@@ -137,6 +138,7 @@ class ScheduleFacts:
     by_local_time: bool = False
     layers: tuple[LayerFacts, ...] = ()
     overrides: tuple[OverrideFacts, ...] = ()
+    double_shifts: DoubleShifts = DoubleShifts.MINOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, time, timedelta
 
-from models.domain.enums import RestrictionType
+from models.domain.enums import DoubleShifts, RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 from models.store.prepared import in_list
 from models.tables.accounts import User
@@ -12,6 +12,7 @@ from models.tables.teams import Team
 
 # Longer than the difference between the clocks of any two hosts.
 LOOKBACK = timedelta(days=2)
+_DOUBLE_SHIFTS = {choice.value: choice for choice in DoubleShifts}
 
 
 def get_lookback_start(at: datetime | None = None) -> datetime:
@@ -60,7 +61,15 @@ def list_usernames(schedule: ScheduleFacts) -> set[str]:
 def _build_schedule(row: Schedule, overrides: tuple[OverrideFacts, ...]) -> ScheduleFacts:
     layers = tuple(_build_layer(layer) for layer in row.layers if layer["is_active"])
     return ScheduleFacts(
-        row.id, row.unique_id, row.name, row.time_zone, row.shift_time_in_dst, layers, overrides
+        row.id,
+        row.unique_id,
+        row.name,
+        row.time_zone,
+        row.shift_time_in_dst,
+        layers,
+        overrides,
+        # A later version may write other values: a schedule must page somebody in any case.
+        _DOUBLE_SHIFTS.get(row.double_shifts or "", DoubleShifts.MINOR),
     )
 
 

@@ -38,7 +38,11 @@ class StoredLayer(TypedDict):
 
 
 class Schedule(ObjectTable):
-    """A schedule. `layers` is a list of StoredLayer in order, read and replaced as a whole."""
+    """A schedule. `layers` is a list of StoredLayer in order, read and replaced as a whole.
+
+    `double_shifts` is one of DoubleShifts: how checks report people who are on call by this schedule and, at
+    the same time, once more. None is the default, a minor finding.
+    """
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
@@ -47,6 +51,7 @@ class Schedule(ObjectTable):
     time_zone = peewee.CharField(max_length=64, default="UTC")
     shift_time_in_dst = peewee.BooleanField(default=True)
     layers = JsonField(default=list)
+    double_shifts = peewee.CharField(max_length=16, null=True)
 
 
 class ScheduleOverride(ObjectTable):

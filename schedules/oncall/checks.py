@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from models.domain.enums import TargetType
+from models.domain.enums import DoubleShifts, TargetType
 from models.domain.facts import (
     LayerFacts,
     OnCallConfig,
@@ -32,6 +32,7 @@ class ProblemKind(StrEnum):
     TWICE = "twice"
     NOT_IN_TEAM = "not_in_team"
     HANDOFFS_MOVED = "handoffs_moved"
+    SAME_PEOPLE = "same_people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,11 @@ def _build_gap(spans: Sequence[Span], what: str, schedules: tuple[ScheduleFacts,
 
 
 def _describe_gap(name: str, zone: str, spans: Sequence[Span], asked_until: datetime) -> str:
-    times = _describe_times(zone, spans[0], len(spans), spans[-1][1], asked_until)
+    times = describe_times(zone, spans[0], len(spans), spans[-1][1], asked_until)
     return f"nobody is on call by {name} {times}"
 
 
-def _describe_times(
+def describe_times(
     zone: str, first: Span, count: int = 1, last: datetime | None = None, asked_until: datetime | None = None
 ) -> str:
     """Describe in words from when to when, or how many times until when.
@@ -167,7 +168,7 @@ def _find_in_overrides(
         begins, ends = max(override.start, start), min(override.end, end)
         name = names.get(override.username)
         if begins < ends and name is not None and override.username not in overview.members:
-            when = _describe_times(schedule.time_zone, (begins, ends))
+            when = describe_times(schedule.time_zone, (begins, ends))
             what = f"{name} overrides {schedule.name} ({override.name}) {when}"
             yield _build_not_in_team(overview, (begins, ends), what, override.username)
 
@@ -209,7 +210,8 @@ def find_overlaps(
     """Yield the times in which a person is on call by two schedules or twice by one, in order of their start.
 
     The shifts are the joined ones of [start, end). With `about`, yield only overlaps of this schedule. Of
-    several shifts that a person has by one schedule at the same time, only the longest is compared.
+    several shifts that a person has by one schedule at the same time, only the longest is compared. Overlaps
+    that are intended are left out.
     """
     ordered = sorted(
         ((shift, schedule) for schedule, found in schedule_shifts for shift in found),
@@ -227,10 +229,20 @@ def find_overlaps(
                 theirs.pop(row, None)
                 continue
             pair = ((shift, schedule), other) if schedule is about else (other, (shift, schedule))
-            yield *pair, (begins, min(shift.end, other[0].end, end))
+            if get_double_shifts(schedule, other[1]) is not DoubleShifts.INTENDED:
+                yield *pair, (begins, min(shift.end, other[0].end, end))
         longest = theirs.get(schedule.row)
         if longest is None or longest[0].end < shift.end:
             theirs[schedule.row] = (shift, schedule)
+
+
+def get_double_shifts(*schedules: ScheduleFacts) -> DoubleShifts:
+    """Return how overlaps of these schedules are reported: as a problem if one of them says so."""
+    choices = {schedule.double_shifts for schedule in schedules}
+    return next(
+        (choice for choice in (DoubleShifts.PROBLEM, DoubleShifts.INTENDED) if choice in choices),
+        DoubleShifts.MINOR,
+    )
 
 
 def find_double_shifts(
@@ -289,17 +301,19 @@ def _build_double_shift(overlap: Overlap, names: Mapping[str, str]) -> Problem:
             f"by {schedule.name} ({_describe_source(one.source)})"
             f" and by {by.name} ({_describe_source(other.source)})"
         )
-    what = f"{names[one.username]} is on call twice {_describe_times(schedule.time_zone, span)}: {where}"
-    return Problem(ProblemKind.TWICE, *span, what, _list_schedules(schedule, by), one.username)
+    what = f"{names[one.username]} is on call twice {describe_times(schedule.time_zone, span)}: {where}"
+    is_minor = get_double_shifts(schedule, by) is DoubleShifts.MINOR
+    return Problem(ProblemKind.TWICE, *span, what, _list_schedules(schedule, by), one.username, is_minor)
 
 
 def _build_repeated(group: _OverlapGroup, names: Mapping[str, str]) -> Problem:
     (one, schedule), (_, by), span = group.first[0]
     where = f"by {schedule.name} alone" if by is schedule else f"by {schedule.name} and by {by.name}"
-    when = _describe_times(schedule.time_zone, span, group.count, group.end)
+    when = describe_times(schedule.time_zone, span, group.count, group.end)
     what = f"{names[one.username]} is on call twice {when}: {where}"
     kind, both = ProblemKind.TWICE, _list_schedules(schedule, by)
-    return Problem(kind, span[0], group.end, what, both, one.username, times=group.count)
+    is_minor = get_double_shifts(schedule, by) is DoubleShifts.MINOR
+    return Problem(kind, span[0], group.end, what, both, one.username, is_minor, group.count)
 
 
 def _list_schedules(schedule: ScheduleFacts, by: ScheduleFacts) -> tuple[ScheduleFacts, ...]:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ from itertools import groupby
 import click
 
 from models.domain.enums import ServiceStatus, TargetType, Urgency
-from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts, ScheduleOverview
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleOverview
 from models.lifecycle.contact_codes import is_same_address
 from models.load import schedule_overview
 from models.load.oncall_config import build_oncall_config, build_policy
@@ -21,10 +22,12 @@ from models.store.prepared import in_list
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
+from schedules.escalation import step_checks
+from schedules.escalation.step_checks import CheckedSchedule
 from schedules.oncall import checks
 from schedules.oncall.checks import CoveredTime, Problem
 from schedules.oncall.moved_handoffs import find_moved_handoffs
-from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.oncall.oncall import Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.oncall import account_option, find_accounts
@@ -38,13 +41,12 @@ PROGRESS_EVERY_S = 2.0
 MAX_WORK = 50_000
 # Findings that are listed per schedule, policy, person or service, so that one of them does not hide others.
 MAX_PER_THING = 20
+# Minor findings that are printed of each kind: a long list of them hides the problems.
+MAX_MINOR_PER_KIND = 3
 # The kind of a finding that says that not all findings are listed, or that the check is incomplete.
 TRUNCATED = "truncated"
 # Shown instead of a team for a finding about the whole installation.
 EVERYBODY = "everybody"
-
-# A schedule, its joined shifts, and the end of the checked time.
-CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,22 @@ class Finding:
     end: datetime | None = None
     times: int = 1
 
+    @property
+    def is_summary(self) -> bool:
+        """Return whether this counts other findings that are not listed."""
+        return self.kind == TRUNCATED and self.start is None
+
 
 @click.command()
 @click.option(
     "--days", type=click.IntRange(1, 366), default=30, show_default=True, help="Number of days to check."
 )
 @account_option
+@click.option(
+    "--minor", "all_minor", is_flag=True, help="Print all minor findings, not only some of each kind."
+)
 @as_json_option
-def check(days: int, account_id: str | None, as_json: bool) -> None:
+def check(days: int, account_id: str | None, all_minor: bool, as_json: bool) -> None:
     """Find times in which a policy notifies nobody, conflicts, and people without a way to notify them.
 
     Exit code 1: there are problems that are not minor. 2: an argument is invalid. 3: the database cannot be
@@ -125,7 +135,7 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
         }
         click.echo(to_json(result))
     else:
-        for text in _format_lines(found):
+        for text in _format_lines(found, None if all_minor else MAX_MINOR_PER_KIND):
             click.echo(to_printable(text))
         count_text = f"{count:,} problem{'s' * (count != 1)}" if count else "no problems"
         minor_text = f" and {minor:,} minor" if minor else ""
@@ -134,12 +144,22 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
     sys.exit(PROBLEMS_FOUND if count else 0)
 
 
-def _format_lines(found: Sequence[tuple[Account, Finding]]) -> Iterator[str]:
+def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | None) -> Iterator[str]:
+    """Yield a line for each finding; of minor ones at most `max_minor` of each kind, or with None all."""
     show_account = len({account.id for account, _ in found}) > 1
+    counts: Counter[str] = Counter()
     for account, finding in found:
-        team = finding.team or EVERYBODY
-        where = f"{account.name} / {team}" if show_account else team
-        yield f"{'minor: ' if finding.minor else ''}{where}: {finding.what}"
+        is_shown = not finding.minor or max_minor is None
+        if max_minor is not None and finding.minor and not finding.is_summary:
+            counts[finding.kind] += 1
+            is_shown = counts[finding.kind] <= max_minor
+        if is_shown:
+            team = finding.team or EVERYBODY
+            where = f"{account.name} / {team}" if show_account else team
+            yield f"{'minor: ' if finding.minor else ''}{where}: {finding.what}"
+    for kind, count in counts.items():
+        if count > (max_minor or 0):
+            yield f"minor: {count - (max_minor or 0):,} more of kind {kind}; --minor lists them"
 
 
 def run_checks(
@@ -260,10 +280,19 @@ def _find_uncovered(scope: CheckScope, covers: Sequence[CoveredTime]) -> list[Sp
     )
 
 
-def _build_policy_finding(scope: CheckScope, row: int, problem: Problem) -> Finding:
+def _build_policy_finding(scope: CheckScope, row: int, problem: Problem, *, minor: bool = False) -> Finding:
     team, policy = scope.policies[row]
     about = f"policy {policy.name}"
-    return Finding(problem.kind, team, about, problem.what, False, problem.start, problem.end, problem.times)
+    return Finding(problem.kind, team, about, problem.what, minor, problem.start, problem.end, problem.times)
+
+
+def find_repeated_people(scope: CheckScope) -> Iterator[Finding]:
+    """Find times in which a step of a policy names only people of the step before."""
+    for row, (_, policy) in scope.policies.items():
+        for problem in step_checks.find_repeated_people(
+            policy, scope.config, scope.checked_schedules, scope.start, scope.end
+        ):
+            yield _build_policy_finding(scope, row, problem, minor=row not in scope.used)
 
 
 def find_unreached_policies(scope: CheckScope) -> Iterator[Finding]:
@@ -316,7 +345,7 @@ def find_double_shifts(scope: CheckScope) -> Iterator[Finding]:
     for problem in checks.group_double_shifts(shifts_by_schedule, scope.start, scope.end, scope.names):
         overview = by_row[problem.schedules[0].row]
         # A schedule that no policy uses notifies nobody.
-        minor = not all(by_row[schedule.row].is_used for schedule in problem.schedules)
+        minor = problem.minor or not all(by_row[schedule.row].is_used for schedule in problem.schedules)
         yield _build_schedule_finding(overview, problem, minor=minor)
 
 
@@ -411,6 +440,7 @@ def find_missing_channel(scope: CheckScope) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     find_gaps,
+    find_repeated_people,
     find_unreached_policies,
     find_schedule_gaps,
     find_outsiders,

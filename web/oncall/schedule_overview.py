@@ -121,7 +121,7 @@ ON_CALL = ScheduleOnCallSchema()
 
 def get_timeline(schedule_id: str) -> dict[str, object]:
     """Show the shifts, gaps and conflicts of a schedule over a time"""
-    row = _access(schedule_id)
+    row = access_schedule(schedule_id)
     included, start, end = _read_period()
     view = ScheduleView.load(row, start, end)
     work = shifts.estimate_work([view.schedule], start, end)
@@ -148,7 +148,7 @@ def get_timeline(schedule_id: str) -> dict[str, object]:
 
 def get_on_call(schedule_id: str) -> dict[str, object]:
     """Show who is on call in a schedule at a time, until when, and who is next"""
-    row = _access(schedule_id)
+    row = access_schedule(schedule_id)
     query = serialization.load(MOMENT_QUERY, request.args)
     at: datetime = query.get("at") or now()
     included: frozenset[str] = query.get("include", frozenset())
@@ -212,7 +212,8 @@ def _load_users(rows: Collection[int]) -> dict[int, User]:
     return {user.id: user for user in User.select().where(in_list(User.id, rows))} if rows else {}
 
 
-def _access(schedule_id: str) -> Schedule:
+def access_schedule(schedule_id: str) -> Schedule:
+    """Return the schedule, joined with its team, if the viewer has the permission of the operation in it."""
     rows = schedule_overview.select_schedules(Team.account == viewer().account)
     row: Schedule = access.find(rows, Schedule.unique_id, schedule_id)
     access.require_permission(viewer(), row.team_id)

@@ -24,7 +24,7 @@ from schedules.oncall.shifts import EARLIEST
 from web.http import access
 from web.http.auth import viewer
 from web.http.concurrency_limit import ConcurrencyLimit, start_client_check
-from web.http.fields import List, Moment, Number, Schema, Text, UserSchema
+from web.http.fields import Boolean, List, Moment, Number, Schema, Text, UserSchema
 
 # The problems that an answer can include.
 CONFLICTS, GAPS = "conflicts", "gaps"
@@ -41,7 +41,7 @@ class ScheduleProblemSchema(Schema):
     """A problem. `kind` is gap (nobody is on call), twice (a person is on call twice at the same time),
     not_in_team (a person with an override or turns is not in the team) or handoffs_moved (a clock change
     moves the handoffs of a layer). `what` is a sentence with times in the time zone of the schedule. The
-    first of `schedules` is the requested one."""
+    first of `schedules` is the requested one. `minor`: the problem needs no action now."""
 
     kind = Text(dump_only=True)
     start_time = Moment(attribute="start", dump_only=True)
@@ -49,6 +49,7 @@ class ScheduleProblemSchema(Schema):
     user = fields.Nested(UserSchema, dump_only=True, allow_none=True)
     schedules = List(fields.Nested(ScheduleRefSchema), dump_only=True)
     what = Text(dump_only=True)
+    minor = Boolean(dump_only=True)
 
 
 class IncludedProblemsSchema(Schema):
@@ -142,6 +143,7 @@ class ScheduleView:
             "user": self.users[problem.username] if problem.username else None,
             "schedules": problem.schedules,
             "what": problem.what,
+            "minor": problem.minor,
         }
 
 

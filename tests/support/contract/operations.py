@@ -94,7 +94,7 @@ SCHEDULE_ON_CALL = keys(
     "schedule name time_zone at until oncalls handoff gaps conflicts conflicts_count conflicts_until"
 )
 SHIFT = keys("user start_time end_time layer override name")
-SCHEDULE_CHECK = keys("kind start_time end_time user schedules what")
+SCHEDULE_CHECK = keys("kind start_time end_time user schedules what minor")
 SIMULATION = keys(
     "at until service integration source alerts simulated_events incidents notified warnings continues_at"
     " is_truncated"
@@ -489,6 +489,10 @@ OPERATIONS = (
     *(
         Row(method, "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", 200, HEARTBEAT, body)
         for method, body in (("GET", None), ("PUT", "heartbeat"))
+    ),
+    *(
+        Row(method, f"{SCHEDULE_OVERVIEW}/checks/", 200, keys("double_shifts"), body)
+        for method, body in (("GET", None), ("PUT", "schedule_checks"))
     ),
     *(
         row

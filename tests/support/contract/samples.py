@@ -96,6 +96,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
         "integration": {"name": "Probe", "application": GENERIC},
         "heartbeat_integration": {"name": "Backup", "application": HEARTBEAT},
         "added_application": {"unique_id": "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de", "kind": "grafana"},
+        "schedule_checks": {"double_shifts": "intended"},
         "heartbeat": {"every": 86_400, "grace": 1800},
         "key_owner": {"integration_unique_id": ids.get("integration_id")},
         "alert_rule": {

@@ -246,6 +246,45 @@ def test_a_person_who_is_on_call_twice_is_a_conflict(timeline, oncall, world, sc
     assert timeline(by_layer, "?to=2026-03-06").json["conflicts"] == []
 
 
+def test_conflicts_say_what_the_schedules_say_about_double_shifts(timeline, ask, world, schedule, turns):
+    first, second = schedule(turns(world.bob)), schedule(turns(world.bob), name="Second")
+
+    def find():
+        return [(one["kind"], one["minor"]) for one in timeline(first).json["conflicts"]]
+
+    assert find() == [("twice", True)]
+    for choice, found in (("problem", [("twice", False)]), ("intended", []), ("minor", [("twice", True)])):
+        changed = ask("PUT", path_of(second, "checks"), {"double_shifts": choice})
+        assert (changed.status_code, changed.json) == (200, {"double_shifts": choice})
+        assert find() == found
+
+
+def test_what_checks_report_can_be_read_and_changed(ask, schedule):
+    path = path_of(schedule(), "checks")
+    assert ask("GET", path).json == {"double_shifts": "minor"}
+    assert ask("PUT", path, {"double_shifts": "intended"}).json == {"double_shifts": "intended"}
+    # A field that is not in the body stays unchanged.
+    assert ask("PUT", path, {}).json == {"double_shifts": "intended"}
+
+    for value in ("sometimes", "", None, 1, ["minor"]):
+        refused = ask("PUT", path, {"double_shifts": value})
+        assert (refused.status_code, list(refused.json["errors"])) == (400, ["double_shifts"])
+    assert ask("GET", path).json == {"double_shifts": "intended"}
+
+
+def test_only_a_manager_changes_what_checks_report(ask, world, schedule):
+    path = path_of(schedule(), "checks")
+    statuses = {
+        method: {
+            who: ask(method, path, {"double_shifts": "problem"}, who=who).status_code for who in world.tokens
+        }
+        for method in ("GET", "PUT")
+    }
+
+    assert statuses["GET"] == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
+    assert statuses["PUT"] == {"alice": 200, "bob": 403, "charlie": 403, "mallory": 404}
+
+
 def test_a_conflict_with_a_schedule_that_the_viewer_may_not_read_is_hidden(timeline, world, schedule, turns):
     ours = schedule(turns(world.bob))
     schedule(turns(world.bob), name="Closed", team=world.charlies_team)

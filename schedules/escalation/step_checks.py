@@ -1,0 +1,112 @@
+"""Check whether an escalation reaches other people: find steps that name only people of the step before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from models.domain.enums import TargetType
+from models.domain.facts import OnCallConfig, PolicyFacts, ScheduleFacts, StepFacts
+from schedules.escalation.targets import is_round_robin
+from schedules.oncall.checks import Problem, ProblemKind, describe_times, group_spans
+from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
+
+# A schedule, its joined shifts, and the end of the checked time.
+CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedPeople:
+    """When a step names each person, by username, until the time up to which its schedules are checked."""
+
+    spans: Mapping[str, Sequence[Span]]
+    until: datetime
+    schedules: tuple[ScheduleFacts, ...]
+
+
+def find_repeated_people(
+    policy: PolicyFacts,
+    config: OnCallConfig,
+    checked: Mapping[str, CheckedSchedule],
+    start: datetime,
+    end: datetime,
+) -> Iterator[Problem]:
+    """Yield the times in which a step names nobody who is not named by the step before.
+
+    This is so if a person is on call by a schedule of each step. Steps that name the same people or the same
+    schedules by intention, as a reminder, are left out. Both steps are compared at the same moment. `checked`
+    has schedules by unique_id.
+    """
+    for place, (before, step) in enumerate(pairwise(policy.steps), start=1):
+        is_for_assignee = place == 1 and is_round_robin(policy) and policy.assignee_only
+        if is_for_assignee or not (
+            _names_other_schedule(before, step) and _names_other_schedule(step, before)
+        ):
+            continue
+        first, second = (_list_named(each, config, checked, start, end) for each in (before, step))
+        until = min(first.until, second.until)
+        for spans in group_spans(_find_repeated(first, second, until)):
+            yield _build_problem(policy, place + 1, first, second, spans, config, until)
+
+
+def _names_other_schedule(step: StepFacts, other: StepFacts) -> bool:
+    return any(target.kind is TargetType.SCHEDULE for target in step.targets if target not in other.targets)
+
+
+def _list_named(
+    step: StepFacts,
+    config: OnCallConfig,
+    checked: Mapping[str, CheckedSchedule],
+    start: datetime,
+    end: datetime,
+) -> _NamedPeople:
+    spans: dict[str, list[Span]] = {}
+    schedules, until = [], end
+    for target in dict.fromkeys(step.targets):
+        if target.kind is TargetType.USER and target.name in config.people:
+            spans.setdefault(target.name, []).append((start, end))
+        elif target.kind is TargetType.SCHEDULE and target.name in checked:
+            schedule, found, checked_until = checked[target.name]
+            schedules.append(schedule)
+            until = min(until, checked_until)
+            for shift in found:
+                spans.setdefault(shift.username, []).append((max(shift.start, start), min(shift.end, end)))
+    merged = {username: merge_spans(of_person) for username, of_person in spans.items()}
+    return _NamedPeople(merged, until, tuple(schedules))
+
+
+def _find_repeated(first: _NamedPeople, second: _NamedPeople, until: datetime) -> list[Span]:
+    """Return the spans before `until` in which the second step names people, and none of them first."""
+    added = merge_spans(
+        piece
+        for username, spans in second.spans.items()
+        for span in spans
+        for piece in subtract_spans(span, first.spans.get(username, ()))
+    )
+    named = merge_spans(span for spans in second.spans.values() for span in spans)
+    pieces = (piece for span in named for piece in subtract_spans(span, added))
+    return [(begins, min(ends, until)) for begins, ends in pieces if begins < until]
+
+
+def _build_problem(
+    policy: PolicyFacts,
+    place: int,
+    first: _NamedPeople,
+    second: _NamedPeople,
+    spans: Sequence[Span],
+    config: OnCallConfig,
+    until: datetime,
+) -> Problem:
+    schedules = tuple(dict.fromkeys((*second.schedules, *first.schedules)))
+    opens = spans[0][0]
+    names = [
+        config.people[username].name
+        for username, known in second.spans.items()
+        if username in config.people and any(begins <= opens < ends for begins, ends in known)
+    ]
+    when = describe_times(schedules[0].time_zone, spans[0], len(spans), spans[-1][1], until)
+    what = (
+        f"step {place} of the policy {policy.name} names nobody new {when}:"
+        f" {', '.join(names)} {'is' if len(names) == 1 else 'are'} also in step {place - 1}"
+    )
+    return Problem(ProblemKind.SAME_PEOPLE, opens, spans[-1][1], what, schedules, times=len(spans))

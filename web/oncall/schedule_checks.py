@@ -1,0 +1,43 @@
+"""What `tocsin check` and answers with conflicts report about a schedule (under /api/tocsin/schedules/)."""
+
+from marshmallow import validate
+
+from models.domain.enums import DoubleShifts
+from models.store.base import store
+from models.tables.schedules import Schedule
+from web.http import serialization
+from web.http.errors import NotFound
+from web.http.fields import Schema, Text
+from web.oncall.schedule_overview import access_schedule
+
+
+class ScheduleChecksSchema(Schema):
+    """What checks report. `double_shifts` is about people who are on call by this schedule and at the same
+    time by another one, or twice by this one. minor (the default): needs no action now. intended: not
+    reported. problem: needs action; it counts more than intended of the other schedule."""
+
+    double_shifts = Text(validate=validate.OneOf([choice.value for choice in DoubleShifts]))
+
+
+CHECKS = ScheduleChecksSchema()
+
+
+def retrieve(schedule_id: str) -> dict[str, object]:
+    """Show what checks report about a schedule"""
+    return _show(access_schedule(schedule_id))
+
+
+def update(schedule_id: str) -> dict[str, object]:
+    """Change what checks report about a schedule"""
+    row = access_schedule(schedule_id)
+    row.double_shifts = serialization.read_body().get("double_shifts", row.double_shifts)
+    # The version of the configuration does not change: who is on call does not depend on this.
+    with store().write_transaction():
+        change = Schedule.update(double_shifts=row.double_shifts).where(Schedule.id == row.id)
+        if not change.execute():
+            raise NotFound
+    return _show(row)
+
+
+def _show(row: Schedule) -> dict[str, object]:
+    return {"double_shifts": row.double_shifts or DoubleShifts.MINOR}
