@@ -1,26 +1,34 @@
 """`tocsin oncall`: show who is on call in each schedule at a time, and whom each policy would notify."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 import click
 
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts
 from models.load.oncall_config import build_oncall_config
+from models.load.schedules import load_schedule_facts
 from models.store.base import Table, store
 from models.store.prepared import in_list
-from models.tables.accounts import Account
+from models.tables.accounts import Account, User
 from models.tables.schedules import Schedule
-from models.tables.teams import EscalationPolicy, Team
+from models.tables.teams import EscalationPolicy, StoredStep, Team
+from schedules.escalation.current import CurrentOnCall, find_current
 from schedules.escalation.notifications import get_recipient
-from schedules.escalation.targets import OnCallResolver, get_people_on_call, is_round_robin
+from schedules.escalation.targets import OnCallResolver, is_round_robin
 from schedules.oncall import shifts
+from schedules.oncall.local_time import get_zone
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import BadArguments, NoResult, open_read_only
+from tocsin.commands.times import ZoneType, parse_time
+from web.oncall.oncall import USER
+from web.oncall.schedule_overview import ON_CALL, show_on_call
+from web.oncall.schedule_problems import NO_PROBLEMS
 
-LOOKAHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
 
 JsonDict = dict[str, Any]
@@ -31,41 +39,36 @@ account_option = click.option(
 )
 
 
-class WhenType(click.ParamType):
-    """A time as in RFC 3339, or a date and time without an offset, which is UTC."""
-
-    name = "when"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            moment = datetime.fromisoformat(value.strip())
-            at = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.fail(f"{value} is not a time: use 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (UTC)")
-        if not shifts.EARLIEST <= at < shifts.LATEST:
-            self.fail(f"{value} is too far in the past or future")
-        return at
-
-
 @click.command()
 @click.option(
-    "--at", metavar="WHEN", type=WhenType(), help="The time, in UTC if it has no offset; default: now."
+    "--at", "at_text", metavar="WHEN", help="The time, in --zone if it has no offset; default: now."
+)
+@click.option(
+    "--zone",
+    type=ZoneType(),
+    help="Time zone of all times; default: UTC for --at, and for other times the zones of the schedules.",
 )
 @click.option("--team", "team_name", metavar="NAME", help="Only the team with this name or unique_id.")
 @account_option
 @as_json_option
-def oncall(at: datetime | None, team_name: str | None, account_id: str | None, as_json: bool) -> None:
-    """Show who is on call in each schedule and until when, and whom each escalation policy would notify."""
+def oncall(
+    at_text: str | None, zone: ZoneInfo | None, team_name: str | None, account_id: str | None, as_json: bool
+) -> None:
+    """Show who is on call in each schedule and until when, and whom each escalation policy would notify.
+
+    Schedules and policies in JSON have the form of the answers over HTTP.
+    """
+    at = parse_time(at_text, zone or get_zone("UTC"))
     with open_read_only():
         at = at or store().now()
-        accounts = [_build_account(account, at, team_name) for account in find_accounts(account_id)]
-    accounts = [account for account in accounts if account["teams"]]
+        known = [_load_account(account, at, team_name) for account in find_accounts(account_id)]
+    accounts = [account for account in known if account.teams]
     if not accounts:
         raise BadArguments(f"no team {team_name}") if team_name else NoResult("there is no team")
     if as_json:
-        click.echo(to_json({"at": at, "accounts": accounts}))
+        click.echo(to_json({"at": at, "accounts": [_to_json(account) for account in accounts]}))
         return
-    for text in format_lines(accounts, at):
+    for text in format_lines(accounts, at, zone):
         click.echo(to_printable(text))
 
 
@@ -78,87 +81,113 @@ def find_accounts(identifier: str | None) -> list[Account]:
     return found
 
 
-def _build_account(account: Account, at: datetime, team_name: str | None) -> JsonDict:
+def _load_account(account: Account, at: datetime, team_name: str | None) -> "AccountOnCall":
     teams = Team.select().where(Team.account == account).order_by(Team.name, Team.id)
     if team_name:
         teams = teams.where((Team.name == team_name) | (Team.unique_id == team_name))
-    teams = list(teams)
-    schedules, policies = (_list_rows(table, teams) for table in (Schedule, EscalationPolicy))
-    result: JsonDict = {"account_id": account.account_identifier, "name": account.name, "teams": []}
-    if teams:
-        config = build_oncall_config(teams[0], policies, (), [row.unique_id for row in schedules], at)
-        resolver = OnCallResolver(config, at)
-        result["teams"] = [
-            {
-                "unique_id": team.unique_id,
-                "name": team.name,
-                # A schedule may be deleted between the two queries.
-                "schedules": [
-                    _build_schedule(config.schedules[row.unique_id], config, at)
-                    for row in schedules
-                    if row.team_id == team.id and row.unique_id in config.schedules
-                ],
-                "policies": [
-                    _build_policy(config.policies[row.id], resolver, at)
-                    for row in policies
+    rows = list(teams)
+    if not rows:
+        return AccountOnCall(account, at, OnCallConfig(), {}, ())
+    schedules, policies = _list_rows(Schedule, rows), _list_rows(EscalationPolicy, rows)
+    # Shifts are shown completely, so old overrides are needed: they may have split a present shift.
+    facts = load_schedule_facts(schedules, shifts.EARLIEST)
+    config = build_oncall_config(rows[0], policies, (), [each.unique_id for each in facts], at)
+    config = replace(config, schedules={**config.schedules, **{each.unique_id: each for each in facts}})
+    users = User.select().where(User.account == account, User.removed_at.is_null())
+    return AccountOnCall(
+        account,
+        at,
+        config,
+        {user.id: user for user in users},
+        [
+            TeamOnCall(
+                team,
+                [
+                    (each, find_current(each, config, at))
+                    for row, each in zip(schedules, facts, strict=True)
                     if row.team_id == team.id
                 ],
+                [row for row in policies if row.team_id == team.id],
+            )
+            for team in rows
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TeamOnCall:
+    """A team with its schedules and who is on call in them, and its policies."""
+
+    team: Team
+    schedules: Sequence[tuple[ScheduleFacts, CurrentOnCall]]
+    policies: Sequence[EscalationPolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountOnCall:
+    """Who is on call in an account at a moment. `users` is by row number."""
+
+    account: Account
+    at: datetime
+    config: OnCallConfig
+    users: Mapping[int, User]
+    teams: Sequence[TeamOnCall]
+
+    def resolve(self, row: EscalationPolicy) -> "list[tuple[StoredStep, int, list[PersonFacts]]]":
+        """Return the steps of a policy, each with the minutes after which it notifies, and its people."""
+        policy, resolver = self.config.policies[row.id], OnCallResolver(self.config, self.at)
+        by_step = [resolver.get_people(step) for step in policy.steps]
+        return list(zip(row.rules, _compute_delays(policy, by_step), by_step, strict=True))
+
+
+def _to_json(found: AccountOnCall) -> JsonDict:
+    return {
+        "account_id": found.account.account_identifier,
+        "name": found.account.name,
+        "teams": [
+            {
+                "unique_id": each.team.unique_id,
+                "name": each.team.name,
+                "schedules": [
+                    ON_CALL.dump({**NO_PROBLEMS, **show_on_call(schedule, current, found.users)})
+                    for schedule, current in each.schedules
+                ],
+                "policies": [_policy_to_json(row, found) for row in each.policies],
             }
-            for team in teams
-        ]
-    return result
+            for each in found.teams
+        ],
+    }
+
+
+def _policy_to_json(row: EscalationPolicy, found: AccountOnCall) -> JsonDict:
+    """Return a policy in the form of version 2 over HTTP, with more about the notifications."""
+    return {
+        "unique_id": row.unique_id,
+        "name": row.name,
+        "round_robin": is_round_robin(found.config.policies[row.id]),
+        "oncalls": [
+            {
+                "ep_rule": step["unique_id"],
+                "position": step["position"],
+                "delay": step["delay"],
+                "notified_after": delay,
+                "oncalls": [_person_to_json(person, found) for person in people],
+            }
+            for step, delay, people in found.resolve(row)
+        ],
+    }
+
+
+def _person_to_json(person: PersonFacts, found: AccountOnCall) -> JsonDict:
+    notified = get_recipient(person, found.at)
+    forwarded_to = None if notified is person else USER.dump(found.users[notified.row])
+    return {**USER.dump(found.users[person.row]), "forwarded_to": forwarded_to}
 
 
 def _list_rows(table: type[Row], teams: Sequence[Team]) -> list[Row]:
     """Return the rows of a table that belong to these teams, ordered by name."""
     rows = table.select().where(in_list(table.team, [team.id for team in teams]))
     return list(rows.order_by(table.name, table.id))
-
-
-def _build_schedule(schedule: ScheduleFacts, config: OnCallConfig, at: datetime) -> JsonDict:
-    until = shifts.fit_end(schedule, at, at + LOOKAHEAD)
-    found = shifts.list_joined_shifts(schedule, at, until, config.people)
-    handoff = shifts.find_handoff(found, at, until)
-    next_people = get_people_on_call(schedule.unique_id, config, handoff) if handoff else []
-    return {
-        "unique_id": schedule.unique_id,
-        "name": schedule.name,
-        "time_zone": schedule.time_zone,
-        "oncalls": [
-            {
-                **_build_person(config.people[held.shift.username], at),
-                "by": "override" if held.shift.is_override else "layer",
-                "by_name": held.shift.source.name,
-                "until": held.until,
-                "until_local": held.until and shifts.format_local(schedule.time_zone, held.until),
-            }
-            for held in shifts.list_current(schedule, at, found, until)
-        ],
-        "handoff": handoff
-        and {
-            "at": handoff,
-            "at_local": shifts.format_local(schedule.time_zone, handoff),
-            "oncalls": [_build_person(person, handoff) for person in next_people],
-        },
-    }
-
-
-def _build_policy(policy: PolicyFacts, resolver: OnCallResolver, at: datetime) -> JsonDict:
-    by_step = [resolver.get_people(step) for step in policy.steps]
-    delays = _compute_delays(policy, by_step)
-    return {
-        "unique_id": policy.unique_id,
-        "name": policy.name,
-        "by_turns": is_round_robin(policy),
-        "steps": [
-            {
-                "delay": step.delay_minutes,
-                "notified_after": delay,
-                "people": [_build_person(person, at) for person in people],
-            }
-            for step, people, delay in zip(policy.steps, by_step, delays, strict=True)
-        ],
-    }
 
 
 def _compute_delays(policy: PolicyFacts, by_step: Sequence[Sequence[PersonFacts]]) -> Iterator[int]:
@@ -173,77 +202,76 @@ def _compute_delays(policy: PolicyFacts, by_step: Sequence[Sequence[PersonFacts]
         skip_delay = policy.move_to_next and not people
 
 
-def _build_person(person: PersonFacts, at: datetime) -> JsonDict:
-    notified = get_recipient(person, at)
-    forwarded_to = None if notified is person else {"username": notified.username, "name": notified.name}
-    return {"username": person.username, "name": person.name, "forwarded_to": forwarded_to}
-
-
-def format_lines(accounts: Sequence[JsonDict], at: datetime) -> Iterator[str]:
-    """Yield the output for accounts as lines of text, with times in the time zones of the schedules."""
-    yield f"on call at {shifts.format_local('UTC', at)}; other times are in the time zones of the schedules"
-    for account in accounts:
+def format_lines(accounts: Sequence[AccountOnCall], at: datetime, zone: ZoneInfo | None) -> Iterator[str]:
+    """Yield the output for accounts as lines of text. Without `zone`, times are in those of the schedules."""
+    others = f"all times are in {zone.key}" if zone else "other times are in the time zones of the schedules"
+    yield f"on call at {shifts.format_local(zone.key if zone else 'UTC', at)}; {others}"
+    for found in accounts:
         yield ""
         if len(accounts) > 1:
-            yield f"account {shorten(account['name'])} ({account['account_id']})"
-        rows = [row for team in account["teams"] for row in _build_rows(team)]
+            yield f"account {shorten(found.account.name)} ({found.account.account_identifier})"
+        rows = [
+            row
+            for each in found.teams
+            for schedule, current in each.schedules
+            for row in _build_rows(each.team, schedule, current, found.config, zone)
+        ]
         if rows:
             yield from format_table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
         else:
             yield "no schedules"
-        for team in account["teams"]:
-            for policy in team["policies"]:
+        for each in found.teams:
+            for policy in each.policies:
                 yield ""
-                yield from _format_policy(team, policy)
+                yield from _format_policy(each.team, policy, found)
 
 
-def _build_rows(team: JsonDict) -> Iterator[tuple[str, ...]]:
-    where = shorten(team["name"])
-    for schedule in team["schedules"]:
-        name = shorten(schedule["name"])
-        handoff = schedule["handoff"]
-        next_text = _format_next(handoff) if handoff else "no change"
-        if not schedule["oncalls"]:
-            until = handoff["at_local"] if handoff else "no end"
-            yield where, name, NOBODY, until, "-", next_text
-        for held in schedule["oncalls"]:
-            until = held["until_local"] or "no end"
-            by = f"{held['by']} {shorten(held['by_name'])}"
-            yield where, name, _format_name(held), until, by, next_text
+def _build_rows(
+    team: Team, schedule: ScheduleFacts, current: CurrentOnCall, config: OnCallConfig, zone: ZoneInfo | None
+) -> Iterator[tuple[str, ...]]:
+    where, name = shorten(team.name), shorten(schedule.name)
+    zone_name = zone.key if zone else schedule.time_zone
+    handoff = current.handoff and shifts.format_local(zone_name, current.handoff)
+    next_text = "no change"
+    if current.handoff is not None:
+        next_text = f"{_format_people(current.next_people, current.handoff)} from {handoff}"
+    if not current.shifts:
+        yield where, name, NOBODY, handoff or "no end", "-", next_text
+    for held in current.shifts:
+        person = _format_person(config.people[held.shift.username], current.at)
+        until = shifts.format_local(zone_name, held.until) if held.until else "no end"
+        by = f"{'override' if held.shift.is_override else 'layer'} {shorten(held.shift.source.name)}"
+        yield where, name, person, until, by, next_text
 
 
-def _format_next(handoff: JsonDict) -> str:
-    return f"{_format_names(handoff['oncalls'])} from {handoff['at_local']}"
-
-
-def _format_policy(team: JsonDict, policy: JsonDict) -> Iterator[str]:
-    yield f"{shorten(team['name'])}: {shorten(policy['name'])}"
-    for place, step in enumerate(policy["steps"], start=1):
-        rule = ", round robin: one per incident" if place == 1 and policy["by_turns"] else ""
-        yield f"  step {place}, {_format_delay(step)}{rule}: {_format_names(step['people'])}"
-    if not any(step["people"] for step in policy["steps"]):
-        none = "" if policy["steps"] else "no steps: "
+def _format_policy(team: Team, row: EscalationPolicy, found: AccountOnCall) -> Iterator[str]:
+    yield f"{shorten(team.name)}: {shorten(row.name)}"
+    steps = found.resolve(row)
+    by_turns = is_round_robin(found.config.policies[row.id])
+    for place, (step, delay, people) in enumerate(steps, start=1):
+        rule = ", round robin: one per incident" if place == 1 and by_turns else ""
+        after = _format_delay(step["delay"], delay)
+        yield f"  step {place}, {after}{rule}: {_format_people(people, found.at)}"
+    if not any(people for _, _, people in steps):
+        none = "" if steps else "no steps: "
         yield f"  {none}nobody is on call: the team's managers are notified, or else the account owner"
 
 
-def _format_delay(step: JsonDict) -> str:
+def _format_delay(delay: int, notified_after: int) -> str:
     """Return when a step notifies: earlier than its own delay if the step before it has no people."""
-    early = step["notified_after"] != step["delay"]
-    return (
-        f"{_format_minutes(step['notified_after'])} instead of {_format_minutes(step['delay'])}"
-        if early
-        else _format_minutes(step["delay"])
-    )
+    if notified_after == delay:
+        return _format_minutes(delay)
+    return f"{_format_minutes(notified_after)} instead of {_format_minutes(delay)}"
 
 
 def _format_minutes(minutes: int) -> str:
     return f"after {minutes} min" if minutes else "at once"
 
 
-def _format_names(people: Iterable[JsonDict]) -> str:
-    return ", ".join(map(_format_name, people)) or NOBODY
+def _format_people(people: Iterable[PersonFacts], at: datetime) -> str:
+    return ", ".join(_format_person(person, at) for person in people) or NOBODY
 
 
-def _format_name(person: JsonDict) -> str:
-    forwarded_to, name = person["forwarded_to"], shorten(person["name"])
-    return f"{name} (forwarded to {shorten(forwarded_to['name'])})" if forwarded_to else name
+def _format_person(person: PersonFacts, at: datetime) -> str:
+    notified, name = get_recipient(person, at), shorten(person.name)
+    return name if notified is person else f"{name} (forwarded to {shorten(notified.name)})"

@@ -3,9 +3,9 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import IO, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import click
 import orjson
@@ -21,12 +21,11 @@ from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
 from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
-from schedules.oncall import shifts
-from schedules.oncall.local_time import from_local, get_zone
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.oncall import NOBODY
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadArguments, open_read_only
+from tocsin.commands.times import ZoneType, parse_time
 from tocsin.commands.why import format_rule
 from web.operations import run_simulation
 
@@ -56,20 +55,6 @@ class DurationType(click.ParamType):
         if seconds > MAX_DURATION.total_seconds():
             self.fail(f"{value} is too long: at most {MAX_DURATION.days}d")
         return timedelta(seconds=seconds)
-
-
-class ZoneType(click.ParamType):
-    name = "zone"
-
-    def convert(
-        self, value: str | ZoneInfo, param: click.Parameter | None, ctx: click.Context | None
-    ) -> ZoneInfo:
-        if isinstance(value, ZoneInfo):
-            return value
-        try:
-            return get_zone(value)
-        except ZoneInfoNotFoundError:
-            self.fail(f"there is no time zone {value!r}")
 
 
 @click.command()
@@ -147,7 +132,7 @@ def simulate(
         integration = _find_integration(service_name, integration_name, account_id, form)
         expected_users = _find_users(expected, integration)
         now = store().now()
-        at = _parse_time(at_text, zone) if at_text and at_text.strip() != "now" else now
+        at = parse_time(at_text or None, zone) or now
         if with_open and (at := run_simulation.adjust_to_now(at, now)) < now:
             raise BadArguments("--with-open needs a time that is not in the past")
         try:
@@ -189,20 +174,6 @@ def _require_one_form(
         raise BadArguments("--source requires --payload; a --message has the generic form")
     if payload is not None and (alert_type is not None or entity_id is not None):
         raise BadArguments("--alert-type and --entity-id require --message; a --payload has its own")
-
-
-def _parse_time(text: str, zone: ZoneInfo) -> datetime:
-    """Parse a time as in RFC 3339, or a date and time without an offset in the zone."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        at = from_local(moment, zone) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise BadArguments(
-            f"{text} is not a time: use 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (in --zone)"
-        ) from None
-    if not shifts.EARLIEST <= at < shifts.LATEST:
-        raise BadArguments(f"{text} is too far in the past or future")
-    return at
 
 
 def _find_integration(

@@ -29,6 +29,8 @@ from web.http.fields import Boolean, List, Moment, Number, Schema, Text, UserSch
 # The problems that an answer can include.
 CONFLICTS, GAPS = "conflicts", "gaps"
 PROBLEMS = (CONFLICTS, GAPS)
+# The fields of an answer that includes none.
+NO_PROBLEMS: dict[str, object] = dict.fromkeys(("gaps", "conflicts", "conflicts_count", "conflicts_until"))
 CONCURRENCY = ConcurrencyLimit(2, "schedule problems", "that include problems or very many shifts")
 
 
@@ -92,13 +94,12 @@ class ScheduleView:
 
         At most `most` conflicts are listed, with schedules that the viewer may read.
         """
-        none: dict[str, object] = dict.fromkeys(("gaps", "conflicts", "conflicts_count", "conflicts_until"))
         if not included:
-            return none
+            return NO_PROBLEMS
         (overview,) = schedule_overview.build_overviews([self.row], [self.schedule])
         gaps = checks.find_gaps(overview, found, start, end) if GAPS in included else None
         return {
-            **none,
+            **NO_PROBLEMS,
             "gaps": None if gaps is None else [self.show_problem(problem) for problem in gaps],
             **(self._find_conflicts(overview, found, start, end, most) if CONFLICTS in included else {}),
         }

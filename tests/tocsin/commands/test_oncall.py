@@ -12,9 +12,12 @@ from models.tables.teams import EscalationPolicy, Team
 from models.tables.users import ForwardingRule
 from tests.support.schedules import stored
 from tests.support.stores import get_settings
+from tests.web.conftest import app, ask
 from tocsin.cli import COMMANDS
 from tocsin.commands import read_only
 from tocsin.commands.oncall import oncall
+
+__all__ = ["app", "ask"]
 
 AT_NOON = ("--at", "2026-03-04 12:00")
 
@@ -109,13 +112,42 @@ def test_the_time_can_have_any_offset(run, primary):
     assert json.loads(outputs[0])["at"] == "2026-03-04T12:00:00.000000Z"
 
 
+def test_a_zone_is_that_of_the_time_and_of_all_times_in_the_output(run, primary):
+    """In New York it is noon at 17:00 UTC. Without an offset, --at is in the zone."""
+    lines = run(
+        "--at", "2026-03-04 12:00", "--zone", "America/New_York", "--team", "Payments"
+    ).output.splitlines()
+
+    assert lines[0] == "on call at Wed 04 Mar 2026 12:00 EST; all times are in America/New_York"
+    assert lines[3].endswith(
+        "Bob      Wed 04 Mar 2026 13:00 EST  layer Layer-1  Charlie from Wed 04 Mar 2026 13:00 EST"
+    )
+    given = run("--at", "2026-03-04T12:00:00Z", "--zone", "America/New_York", "--json").output
+    assert json.loads(given)["at"] == "2026-03-04T12:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("local_time", "at"),
+    [
+        ("2026-03-29 01:59", "2026-03-29T00:59"), ("2026-03-29 02:30", "2026-03-29T01:00"),
+        ("2026-03-29 03:00", "2026-03-29T01:00"), ("2026-10-25 02:30", "2026-10-25T00:30"),
+    ],
+)  # fmt: skip
+def test_a_local_time_at_a_clock_change_means_one_moment(run, primary, local_time, at):
+    output = run("--at", local_time, "--zone", "Europe/Berlin", "--json").output
+
+    assert json.loads(output)["at"] == f"{at}:00.000000Z"
+
+
 def test_the_default_time_is_now(run, primary, store):
     document = json.loads(run("--json").output)
 
     assert abs(datetime.fromisoformat(document["at"]) - store.now()) < timedelta(minutes=1)
 
 
-def test_json_has_the_same_data(run, world, primary, now):
+def test_json_has_the_form_of_the_interface(run, ask, world, primary, now):
+    add_forwarding(world.bob, world.charlie, now, 1)
+    set_steps(world.policy, (0, (1, primary.unique_id)), (5, (2, world.alice.username)))
     document = json.loads(run(*AT_NOON, "--json").output)
 
     assert [account["account_id"] for account in document["accounts"]] == [
@@ -123,17 +155,21 @@ def test_json_has_the_same_data(run, world, primary, now):
         Team.get_by_id(world.mallorys_team.id).account.account_identifier,
     ]
     (team,) = [team for team in document["accounts"][0]["teams"] if team["name"] == "Payments"]
-    (schedule,) = team["schedules"]
-    assert schedule["oncalls"] == [
-        {
-            "username": world.bob.username, "name": "Bob", "forwarded_to": None, "by": "layer",
-            "by_name": "Layer-1", "until": "2026-03-04T18:00:00.000000Z",
-            "until_local": "Wed 04 Mar 2026 19:00 CET",
-        }
+    path = f"/api/tocsin/schedules/{primary.unique_id}/oncall/?at=2026-03-04T12:00:00Z"
+    assert team["schedules"] == [ask("GET", path).json]
+    assert team["schedules"][0]["oncalls"][0]["forwarded_to"]["first_name"] == "Charlie"
+
+    (policy,) = team["policies"]
+    assert (policy["unique_id"], policy["name"]) == (world.policy.unique_id, "Default Escalation Policy")
+    assert [(step["position"], step["delay"], step["notified_after"]) for step in policy["oncalls"]] == [
+        (1, 0, 0), (2, 5, 5),
     ]  # fmt: skip
-    assert schedule["handoff"]["at"] == "2026-03-04T18:00:00.000000Z"
-    assert [person["name"] for person in schedule["handoff"]["oncalls"]] == ["Charlie"]
-    assert [step["delay"] for step in team["policies"][0]["steps"]] == [0]
+    shown = ask("GET", f"/api/v2/account/teams/{world.team.unique_id}/oncall/").json[0]
+    assert policy.keys() - shown.keys() == {"round_robin"}
+    assert policy["oncalls"][0].keys() - shown["oncalls"][0].keys() == {"notified_after"}
+    user = shown["oncalls"][1]["oncalls"][0]
+    assert policy["oncalls"][1]["oncalls"] == [{**user, "forwarded_to": None}]
+    assert policy["oncalls"][0]["oncalls"][0]["forwarded_to"]["username"] == world.charlie.username
 
 
 def test_accounts_are_separate_and_one_can_be_selected(run, world, primary):
@@ -189,7 +225,7 @@ def test_a_round_robin_policy_is_shown(run, world):
     document = json.loads(run(*AT_NOON, "--team", "Payments", "--json").output)["accounts"][0]["teams"][0][
         "policies"
     ]
-    assert [(policy["by_turns"], policy["steps"][0]["notified_after"]) for policy in document] == [(True, 0)]
+    assert [(each["round_robin"], each["oncalls"][0]["notified_after"]) for each in document] == [(True, 0)]
 
 
 def test_long_names_are_shortened(run, world):
@@ -216,6 +252,7 @@ def test_a_removed_user_is_not_on_call(run, world, primary, now):
     ("words", "code", "outputs"),
     [
         (("--at", "tomorrow"), 2, "tomorrow is not a time: use 2026-12-24T18:00:00+01:00"),
+        (("--zone", "Europe/Nowhere"), 2, "there is no time zone 'Europe/Nowhere'"),
         (("--at", "0001-01-01"), 2, "0001-01-01 is too far in the past or future"),
         (("--team", "Nowhere"), 2, "no team Nowhere"), (("--account", "x"), 2, "no account x"),
     ],
