@@ -9,8 +9,8 @@ from models.lifecycle.messages import find_last_code
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod
-from web.account.contact_test import MIN_INTERVAL, TooSoon
-from web.account.message_limits import count_message
+from web.account.contact_test import TooSoon
+from web.account.message_limits import MIN_INTERVAL, count_code
 from web.account.notification_preferences import CONTACTS
 from web.http import serialization
 from web.http.auth import now, viewer
@@ -46,7 +46,7 @@ def send(**ids: str) -> dict[str, str]:
         last = find_last_code(contact)
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="A code was sent to this contact a moment ago.")
-        count_message(viewer().user, contact.value)
+        count_code(viewer().user, contact.value)
         message = contact_codes.send_code(contact, get_display_name(viewer().user), now())
     queue.enqueue_delivery(message.channel)
     return {"message": "Tocsin is sending a code.", "message_id": message.message_id}

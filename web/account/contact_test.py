@@ -1,7 +1,5 @@
 """Test messages, which show whether a contact can be reached (under /api/tocsin/)."""
 
-from datetime import timedelta
-
 import peewee
 from marshmallow import fields
 
@@ -13,15 +11,13 @@ from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.notifications import Attempt, Message
 from models.tables.users import ContactMethod
-from web.account.message_limits import count_message
+from web.account.message_limits import MIN_INTERVAL, count_message
 from web.account.notification_preferences import CONTACTS
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
 from web.http.fields import Moment, Schema, Text
 from workers import queue
 
-# The address of a contact may belong to a stranger. A stranger must not get many messages.
-MIN_INTERVAL = timedelta(seconds=30)
 MAX_SHOWN = 10
 
 

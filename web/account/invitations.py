@@ -11,9 +11,9 @@ from models.store.base import store
 from models.store.ids import new_uuid
 from models.tables.accounts import Account, get_display_name
 from models.tables.teams import Team, TeamMember
-from web.account.contact_test import MIN_INTERVAL, TooSoon
+from web.account.contact_test import TooSoon
 from web.account.members import require_grantable, require_unused
-from web.account.message_limits import count_invitation
+from web.account.message_limits import MIN_INTERVAL, count_invitation
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject

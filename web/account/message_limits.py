@@ -4,17 +4,22 @@ Their addresses may belong to strangers. Deleting a contact or a member does not
 """
 
 import hashlib
+from datetime import timedelta
 
-from models.store.base import store
+from models.store.base import db, store
 from models.tables.accounts import User
 from web.http import rate_limit
 from web.http.auth import now
 from web.http.rate_limit import Limits
 
+# The address of a contact may belong to a stranger. A stranger must not get many messages.
+MIN_INTERVAL = timedelta(seconds=30)
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 
 # To one address, of all kinds together.
 ADDRESS: Limits = ((5, HOUR_S), (10, DAY_S))
+# Codes to one address, also of different contacts.
+CODES: Limits = ((1, MIN_INTERVAL.total_seconds()),)
 # Requested by one person, and in one account: codes and test messages.
 PERSON: Limits = ((20, HOUR_S), (50, DAY_S))
 ACCOUNT: Limits = ((100, HOUR_S), (300, DAY_S))
@@ -24,8 +29,13 @@ ACCOUNT_INVITATIONS: Limits = ((500, DAY_S),)
 
 
 def count_message(requester: User, address: str) -> None:
-    """Count a code or a test message to this address. Raise Throttled if there are too many."""
+    """Count a test message to this address. Raise Throttled if there are too many."""
     _count(requester, address, "messages", PERSON, ACCOUNT)
+
+
+def count_code(requester: User, address: str) -> None:
+    """Count a code to this address. Raise Throttled if there are too many."""
+    _count(requester, address, "messages", PERSON, ACCOUNT, (CODES, f"code {_hash(address)}"))
 
 
 def count_invitation(requester: User, address: str) -> None:
@@ -33,10 +43,13 @@ def count_invitation(requester: User, address: str) -> None:
     _count(requester, address, "invitations", PERSON_INVITATIONS, ACCOUNT_INVITATIONS)
 
 
-def _count(requester: User, address: str, kind: str, person: Limits, account: Limits) -> None:
-    # One transaction: a refused message counts nowhere.
-    with store().write_transaction():
+def _count(
+    requester: User, address: str, kind: str, person: Limits, account: Limits, *more: tuple[Limits, str]
+) -> None:
+    # A refused message counts nowhere, also if the caller's transaction goes on without it.
+    with store().write_transaction(), db.atomic():
         for limits, operation in (
+            *more,
             (ADDRESS, f"address {_hash(address)}"),
             (person, f"{kind} by {requester.id}"),
             (account, kind),

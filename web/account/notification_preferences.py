@@ -13,9 +13,10 @@ from marshmallow import fields, validate
 from models.domain.channels import CHANNELS, CONTACT_TYPES, AddressForm
 from models.domain.enums import Urgency
 from models.lifecycle import contact_codes, provisioning
+from models.lifecycle.messages import find_last_code
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
-from web.account.message_limits import count_message
+from web.account.message_limits import MIN_INTERVAL, count_code
 from web.http import access
 from web.http.access import Row
 from web.http.auth import now, viewer
@@ -34,7 +35,7 @@ from web.http.fields import (
     Username,
 )
 from web.http.permissions import OWN, ReadWrite
-from web.http.resource import Resource
+from web.http.resource import Resource, lock_row
 from web.teams.teams import get_account_member
 
 MAX_CONTACTS = 20
@@ -114,6 +115,8 @@ class Contacts(UserResource[ContactMethod]):
         return values
 
     def insert(self, parent: User, values: dict[str, object]) -> ContactMethod:
+        # Else requests at the same time could exceed the limit.
+        lock_row(parent)
         if ContactMethod.select().where(ContactMethod.user == parent).count() >= MAX_CONTACTS:
             reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
         contact = provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
@@ -132,8 +135,11 @@ def _send_first_code(contact: ContactMethod, user: User) -> None:
     """Send a code to a contact that is not verified. Above the limits, the person asks for it later."""
     if contact.contact_type not in CHANNELS or contact_codes.is_verified(contact, user):
         return
+    last = find_last_code(contact)
+    if last is not None and last > now() - MIN_INTERVAL:
+        return
     with contextlib.suppress(Throttled):
-        count_message(viewer().user, contact.value)
+        count_code(viewer().user, contact.value)
         contact_codes.send_code(contact, get_display_name(viewer().user), now())
 
 

@@ -1,14 +1,19 @@
 """Contacts are verified by a code, and strangers get few messages."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 from models.domain.enums import MessageKind
+from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message
+from models.tables.rate_limits import RateLimit
 from models.tables.users import ContactCode, ContactMethod
+from tests.support import stores
 from web.account import message_limits
+from web.http.resource import lock_row
 
 
 @pytest.fixture
@@ -38,7 +43,10 @@ def count_messages() -> int:
 
 
 def let_time_pass(**span) -> None:
-    """Make all messages older."""
+    """Make all messages older, and all counted requests."""
+    for counted in RateLimit.select():
+        counted.recent = [moment - timedelta(**span).total_seconds() for moment in counted.recent]
+        counted.save()
     for message in Message.select():
         Message.update(created_at=message.created_at - timedelta(**span)).where(
             Message.id == message.id
@@ -75,11 +83,11 @@ def test_five_wrong_codes_end_a_code(ask, add):
     assert ask("GET", f"{path}code/", who="bob").json["is_verified"] is False
 
 
-def test_a_code_ends_after_ten_minutes(ask, add, store):
+def test_a_code_ends_after_ten_minutes(ask, add):
     path = add()
-    lives = ContactCode.get().expires_at - store.now()
+    lives = ContactCode.get().expires_at - store().now()
     assert timedelta(minutes=9) < lives <= timedelta(minutes=10)
-    ContactCode.update(expires_at=store.now()).execute()
+    ContactCode.update(expires_at=store().now()).execute()
 
     assert ask("POST", f"{path}verify/", {"code": read_code()}, who="bob").status_code == 400
 
@@ -88,6 +96,7 @@ def test_a_code_does_not_verify_another_value(ask, add, contacts):
     path = add()
     code = read_code()
     changed = {"value": "other@example.org"}
+    let_time_pass(seconds=31)
     assert ask("PATCH", f"{contacts}{path.split('/')[-2]}/", changed, who="bob").status_code == 200
 
     assert read_code() != code or ContactCode.get().value == "other@example.org"
@@ -160,6 +169,54 @@ def test_one_person_requests_few_messages_to_many_addresses(add, ask, contacts):
         ask("DELETE", f"{contacts}{path.split('/')[-2]}/", who="bob")
 
     assert count_messages() == message_limits.PERSON[0][0]
+
+
+def test_a_contact_that_is_created_again_gets_no_other_code_within_30_seconds(ask, add, contacts):
+    path = add()
+    assert ask("DELETE", f"{contacts}{path.split('/')[-2]}/", who="bob").status_code == 204
+
+    again = add()
+    assert count_messages() == 1
+    assert ask("POST", f"{again}code/", who="bob").status_code == 429
+
+    let_time_pass(seconds=31)
+    assert ask("POST", f"{again}code/", who="bob").status_code == 200
+
+
+def test_a_changed_contact_gets_no_other_code_within_30_seconds(ask, add, contacts):
+    """Neither at its new address, which may be that of another stranger."""
+    path = add()
+    for value in ("one@example.net", "two@example.net"):
+        changed = ask("PATCH", f"{contacts}{path.split('/')[-2]}/", {"value": value}, who="bob")
+        assert changed.status_code == 200
+
+    assert count_messages() == 1
+
+
+def test_a_refused_code_counts_for_no_address(add, ask, contacts, monkeypatch):
+    """The contact is created without a code, so its transaction goes on."""
+    monkeypatch.setattr(message_limits, "PERSON", ((1, message_limits.HOUR_S),))
+    add("one@example.net")
+    counted = RateLimit.select().count()
+
+    add("two@example.net")
+
+    assert count_messages() == 1
+    assert RateLimit.select().count() == counted
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one writer at a time")
+def test_contacts_are_counted_under_the_lock_of_the_person(ask, add, world):
+    """A request waits for another one that has counted the contacts of this person."""
+    with ThreadPoolExecutor(1) as pool:
+        with store().write_transaction():
+            lock_row(world.bob)
+            request = pool.submit(add)
+            with pytest.raises(TimeoutError):
+                request.result(timeout=0.5)
+        request.result(timeout=20)
+
+    assert ContactMethod.select().where(ContactMethod.name == "Home").count() == 1
 
 
 def test_repeated_invitations_of_one_address_are_limited(ask, world):
