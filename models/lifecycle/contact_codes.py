@@ -7,6 +7,8 @@ import hmac
 import secrets
 from datetime import datetime, timedelta
 
+import peewee
+
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
 from models.lifecycle.messages import create_message
@@ -87,11 +89,15 @@ def _verify_own_address(contact: ContactMethod) -> None:
     user = User.get_by_id(contact.user_id)
     if is_own_address(contact, user):
         User.update(verified_email=user.email).where(User.id == user.id, User.email == user.email).execute()
+        verify_contacts(user.id, user.email)
 
 
 def verify_contacts(user: int, address: str) -> None:
-    """Mark the e-mail contacts of a user with this address as verified."""
+    """Mark the e-mail contacts of a user with this verified address as verified. Case does not count.
+
+    They stay verified when the user's own address changes.
+    """
     contacts = (ContactMethod.user == user) & (ContactMethod.contact_type == USER_EMAIL_CHANNEL)
     ContactMethod.update(verified_value=ContactMethod.value).where(
-        contacts, ContactMethod.value == address
+        contacts, peewee.fn.LOWER(ContactMethod.value) == address.lower()
     ).execute()

@@ -116,11 +116,11 @@ class Contacts(UserResource[ContactMethod]):
 
     def insert(self, parent: User, values: dict[str, object]) -> ContactMethod:
         # Else requests at the same time could exceed the limit.
-        lock_row(parent)
+        user = lock_row(parent)
         if ContactMethod.select().where(ContactMethod.user == parent).count() >= MAX_CONTACTS:
             reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
         contact = provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
-        _send_first_code(contact, parent)
+        _verify_or_send_code(contact, user)
         return contact
 
     def change(self, row: ContactMethod, values: dict[str, object]) -> None:
@@ -128,12 +128,18 @@ class Contacts(UserResource[ContactMethod]):
         super().change(row, values)
         if values.get("value", before) != before:
             changed = ContactMethod.get_by_id(row.id)
-            _send_first_code(changed, User.get_by_id(row.user_id))
+            _verify_or_send_code(changed, User.get_by_id(row.user_id))
 
 
-def _send_first_code(contact: ContactMethod, user: User) -> None:
-    """Send a code to a contact that is not verified. Above the limits, the person asks for it later."""
-    if contact.contact_type not in CHANNELS or contact_codes.is_verified(contact, user):
+def _verify_or_send_code(contact: ContactMethod, user: User) -> None:
+    """Send a code to a contact that is not verified. Above the limits, the person asks for it later.
+
+    A contact with the person's own verified address is verified for itself: that address may change.
+    """
+    if contact.contact_type not in CHANNELS:
+        return
+    if contact_codes.is_verified(contact, user):
+        contact_codes.verify_contacts(user.id, contact.value)
         return
     last = find_last_code(contact)
     if last is not None and last > now() - MIN_INTERVAL:

@@ -125,6 +125,39 @@ def test_the_code_of_a_contact_with_the_own_address_verifies_that_address(ask, a
     assert User.get_by_id(world.bob.id).verified_email == "bob@new.example.org"
 
 
+@pytest.mark.parametrize("spelling", [str.lower, str.upper])
+def test_a_contact_with_the_own_address_stays_verified_when_that_address_changes(ask, add, world, spelling):
+    path = add(spelling(world.bob.email))
+    assert count_messages() == 0
+
+    User.update(email="bob@new.example.org").where(User.id == world.bob.id).execute()
+
+    assert ask("GET", f"{path}code/", who="bob").json["is_verified"] is True
+
+
+def test_a_contact_changed_to_the_own_address_stays_verified_when_that_address_changes(
+    ask, add, contacts, world
+):
+    path = add()
+    changed = {"value": world.bob.email}
+    assert ask("PATCH", f"{contacts}{path.split('/')[-2]}/", changed, who="bob").status_code == 200
+
+    User.update(email="bob@new.example.org").where(User.id == world.bob.id).execute()
+
+    assert ask("GET", f"{path}code/", who="bob").json["is_verified"] is True
+
+
+def test_a_code_for_the_own_address_verifies_all_contacts_with_it(ask, add, world):
+    User.update(email="bob@new.example.org").where(User.id == world.bob.id).execute()
+    first, second = add("bob@new.example.org"), add("Bob@new.example.org")
+    ask("POST", f"{first}verify/", {"code": read_code()}, who="bob")
+
+    User.update(email="bob@newer.example.org").where(User.id == world.bob.id).execute()
+
+    for path in (first, second):
+        assert ask("GET", f"{path}code/", who="bob").json["is_verified"] is True
+
+
 def test_only_the_user_and_admins_verify_contacts(ask, add):
     path = add()
 
