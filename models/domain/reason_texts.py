@@ -217,6 +217,8 @@ ENGLISH = {
     "refusal_permanent": "The relay accepted other addresses meanwhile, so the refusal counts as permanent.",
     "addresses_in_turn": "The address and another address of the person are tried in turn until one of them accepts.",
     "contact_not_verified": "The contact is not verified, so it gets only its code.",
+    "contact_changed": "The contact was changed or deleted after the test message was requested. Nothing was sent:"
+    " request another one.",
     "daily_limit": "The address is not verified and got {limit} messages within a day.",
     "moved_to_daily": "The notifications go into the one message of the day.",
     "contact_accepted": "The contact accepted the message, so this address does not need it.",

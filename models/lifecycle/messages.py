@@ -26,7 +26,13 @@ def create_test_message(
     user = User.get_by_id(contact.user_id)
     channel = contact.contact_type
     return create_message(
-        user, requested_by, now, channel=channel, contact=contact, claimed_until=claimed_until
+        user,
+        requested_by,
+        now,
+        channel=channel,
+        contact=contact,
+        requested_address=contact.value,
+        claimed_until=claimed_until,
     )
 
 

@@ -23,6 +23,7 @@ class Message(Table):
       claim by a worker that sends the message changes `claimed_until`: then no piece can join any more.
     - `is_extended`: each later piece moves `held_until`.
     - `requested_by`: for a message without notifications, the name of the person who requested it.
+    - `requested_address`: for a test message, the address for which it was requested; else None.
     - `instead_of`: only for the user's own e-mail address. The message to a contact that could not be sent.
       The two are tried in turn until one of them is sent (schedules/timers/retries.py).
     """
@@ -34,6 +35,7 @@ class Message(Table):
     channel = peewee.SmallIntegerField()
     kind = peewee.CharField(max_length=16, null=True)
     requested_by = peewee.TextField(null=True, column_name="reason")
+    requested_address = peewee.CharField(max_length=320, null=True)
     created_at = UtcField()
     next_attempt_at = UtcField()
     claimed_until = UtcField(null=True)

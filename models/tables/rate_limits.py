@@ -2,16 +2,20 @@
 
 import peewee
 
-from models.store.base import JsonField, Table
+from models.store.base import JsonField, Table, UtcField
 from models.tables.accounts import Account
 
 
 class RateLimit(Table):
-    """`recent`: the times of the last accepted requests, in epoch seconds, oldest first."""
+    """`recent`: the times of the last accepted requests, in epoch seconds, oldest first.
+
+    `used_at` is the last of them. Retention deletes rows that were not used for longer than any limit lasts.
+    """
 
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
     operation = peewee.CharField(max_length=64)
     recent = JsonField(default=list)
+    used_at = UtcField(null=True)
 
     class Meta:
         indexes = ((("account", "operation"), True),)

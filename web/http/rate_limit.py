@@ -32,7 +32,7 @@ def enforce(limits: Limits, account: Account, operation: str, at: datetime) -> N
         recent = _check_limits(limits, row, now_s)
         max_count = max(count for count, _ in limits)
         newest = sorted([*recent, now_s])[-max_count:]
-        RateLimit.update(recent=newest).where(RateLimit.id == row.id).execute()
+        RateLimit.update(recent=newest, used_at=at).where(RateLimit.id == row.id).execute()
 
 
 def _check_limits(limits: Limits, row: RateLimit | None, now_s: float) -> list[float]:

@@ -54,7 +54,7 @@ class RenderedMessage:
     """A message with its current text. `message` is None if no notification is left to send.
 
     `included` are the rows of the notifications in the message, `cancelled` the reasons why others are
-    cancelled. `obstacle`: why the message is not sent to its address, which is not verified.
+    cancelled. `obstacle`: why the message is not sent to its address.
     """
 
     message: OutgoingMessage | None
@@ -75,6 +75,8 @@ class _Recipient(NamedTuple):
     kind: str | None
     # The name of the person who requested an invitation or a test message; None for other messages.
     requested_by: str | None
+    # The address for which a test message was requested; None for other messages.
+    requested_address: str | None
     user: int
     first_name: str
     last_name: str
@@ -112,7 +114,8 @@ class _Recipient(NamedTuple):
 _RECIPIENT = Prepared(
     lambda: (
         Message.select(
-            Message.message_id, Message.channel, Message.kind, Message.requested_by, Message.user,
+            Message.message_id, Message.channel, Message.kind, Message.requested_by,
+            Message.requested_address, Message.user,
             User.first_name, User.last_name, User.email, User.time_zone, User.removed_at,
             User.verified_email, ContactMethod.value, ContactMethod.verified_value,
         )
@@ -195,11 +198,15 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
 def _find_obstacle(
     recipient: _Recipient, message_row: int, now: datetime
 ) -> tuple[DeliveryOutcome, Reason] | None:
-    """Return why a message is not sent to an address that is not verified.
+    """Return why a message is not sent to its address: it is not verified, or another one was meant.
 
     The user's own address gets a limited number of messages. Another contact gets only its code, and test
-    messages that the administrator of the host sends.
+    messages that the administrator of the host sends. A test message goes to the address for which it was
+    requested, or to none.
     """
+    requested = recipient.requested_address
+    if requested is not None and requested != recipient.address:
+        return DeliveryOutcome.CANCELLED, make_reason("contact_changed")
     if recipient.is_verified or recipient.kind in (MessageKind.CODE, MessageKind.DAILY):
         return None
     if not recipient.is_own_address:

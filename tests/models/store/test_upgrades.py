@@ -9,6 +9,7 @@ from playhouse.migrations import Runner
 from models.store import migrate
 from models.store.base import connection, db, store
 from models.tables.accounts import User
+from models.tables.rate_limits import RateLimit
 from models.tables.users import ContactMethod
 from tests.support.upgrades import ROWS, check_upgrade, fill, list_tables
 
@@ -65,6 +66,28 @@ def test_addresses_that_exist_at_the_upgrade_are_verified(empty_store, home):
         assert User.select().where(User.verified_email == User.email).count() == ROWS
         contacts = ContactMethod.select().where(ContactMethod.verified_value == ContactMethod.value)
         assert contacts.count() == ROWS
+
+
+def test_a_contact_with_the_verified_own_address_is_verified_after_the_upgrade(empty_store, home):
+    """The first one; the address of the second person is not verified, and the third contact is no e-mail."""
+    home.mkdir(exist_ok=True)
+    before = NAMES[NAMES.index("0012_requested_addresses") - 1]
+    with connection():
+        Runner(db.obj, str(migrate.MIGRATIONS_DIR)).up(target=before)
+        with store().write_transaction():
+            fill(list_tables(), first=1)
+        db.execute_sql("UPDATE \"user\" SET email = 'a@example.org', verified_email = 'A@example.org'")
+        db.execute_sql('UPDATE "user" SET verified_email = NULL WHERE id = 2')
+        db.execute_sql(
+            "UPDATE contact_method SET value = 'a@Example.org', verified_value = NULL, contact_type = 1"
+        )
+        db.execute_sql("UPDATE contact_method SET contact_type = 2 WHERE id = 3")
+
+        migrate.migrate(home)
+
+        verified = {row.id: row.verified_value for row in ContactMethod.select()}
+        assert verified == {1: "a@Example.org", 2: None, 3: None}
+        assert RateLimit.select().where(RateLimit.used_at.is_null()).count() == 0
 
 
 @pytest.mark.parametrize("name", NAMES[1:])

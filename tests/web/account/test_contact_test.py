@@ -2,6 +2,9 @@
 
 from datetime import timedelta
 
+import pytest
+
+from models.domain.enums import MessageStatus
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from runtime.settings import load
@@ -42,6 +45,31 @@ def test_a_failed_test_message_notifies_nobody_else(ask, world):
     (shown,) = ask("GET", get_path(world.bob), who="bob").json
     assert (shown["state"], box.mails) == ("failed", [])
     assert Message.select().count() == 1
+
+
+@pytest.mark.parametrize("change", ["value", "delete"])
+def test_a_test_message_goes_to_no_other_address_than_it_was_requested_for(ask, world, change):
+    """Also if the new address is verified."""
+    ContactMethod.update(value="old@example.org", verified_value="old@example.org").where(
+        ContactMethod.user == world.bob
+    ).execute()
+    path = get_path(world.bob)
+    assert ask("POST", path, who="bob").status_code == 200
+    if change == "delete":
+        ContactMethod.delete().where(ContactMethod.user == world.bob).execute()
+    else:
+        ContactMethod.update(value="new@example.org", verified_value="new@example.org").execute()
+    with relay() as box:
+        deliver.configure(load({"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}))
+        deliver.send_due(1)
+
+    message = Message.get()
+    assert (box.mails, Message.select().count()) == ([], 1)
+    assert (message.state, str(message.outcome)) == (
+        MessageStatus.CANCELLED,
+        "The contact was changed or deleted after the test message was requested. Nothing was sent:"
+        " request another one.",
+    )
 
 
 def test_test_messages_to_a_contact_have_a_minimum_interval(ask, world, store):
