@@ -13,6 +13,7 @@ import peewee
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, WorkState
 from models.store.base import Table, store
 from models.store.prepared import in_list
+from models.tables.accounts import Token
 from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import (
     Incident,
@@ -26,6 +27,7 @@ from models.tables.incidents import (
 )
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.postmortems import PostmortemIncident
+from models.tables.rate_limits import RateLimit
 from models.tables.services import DeletedIntegration
 from models.tables.timers import Timer
 
@@ -200,6 +202,16 @@ def _can_delete_copy(before: datetime) -> peewee.Expression:
     return ~_exists(Event.select().where(Event.deleted_integration == DeletedIntegration.id))
 
 
+def _can_delete_rate(before: datetime) -> peewee.Expression:
+    # Rows of the previous version have no time until they are used again.
+    return RateLimit.used_at < before
+
+
+def _can_delete_token(before: datetime) -> peewee.Expression:
+    """Return the condition that a token has expired, or was revoked, before this time."""
+    return (Token.expires_at < before) | (Token.revoked_at < before)
+
+
 def _can_delete_group(before: datetime) -> peewee.Expression:
     return IncidentGroup.created_at < before
 
@@ -237,7 +249,9 @@ INCIDENTS = Kind(
 )
 ENTITIES = Kind("entities", Entity, _can_delete_entity)
 GROUPS = Kind("groups", IncidentGroup, _can_delete_group, IncidentGroup.created_at)
+RATES = Kind("rates", RateLimit, _can_delete_rate)
+TOKENS = Kind("tokens", Token, _can_delete_token)
 DELETED_INTEGRATIONS = Kind("deleted integrations", DeletedIntegration, _can_delete_copy)
 # In the order of deletion: alerts, notifications and groups refer to incidents, incidents to entities, and
 # alerts to deleted integrations.
-KINDS = (ALERTS, NOTIFICATIONS, GROUPS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS)
+KINDS = (ALERTS, NOTIFICATIONS, GROUPS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS, RATES, TOKENS)

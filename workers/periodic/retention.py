@@ -23,6 +23,8 @@ from workers.periodic.old_rows import (
     GROUPS,
     INCIDENTS,
     NOTIFICATIONS,
+    RATES,
+    TOKENS,
     Kind,
 )
 
@@ -35,6 +37,10 @@ MIN_REST_S = 0.05
 
 # The values by which alerts are grouped are used for 20 minutes at most (contract 3.12).
 GROUP_AGE = timedelta(days=1)
+# No rate limit counts the requests of more than a day (web/account/message_limits.py).
+RATE_AGE = timedelta(days=2)
+# After a leak, people look for tokens that have ended since.
+TOKEN_AGE = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,8 @@ def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, d
         yield INCIDENTS, now - times.incidents
     yield ENTITIES, now - times.alerts
     yield DELETED_INTEGRATIONS, now - times.alerts
+    yield RATES, now - RATE_AGE
+    yield TOKENS, now - TOKEN_AGE
 
 
 def _clean_kind(kind: Kind, before: datetime, steps: _Steps) -> int:

@@ -8,17 +8,22 @@ import peewee
 import pytest
 
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
+from models.lifecycle import provisioning
 from models.store.base import db, store
 from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import Token
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.rate_limits import RateLimit
 from models.tables.timers import Timer
 from runtime.settings import load
 from tests.support import stores
 from tests.support.alerts import accept
 from tests.support.query_plans import list_scans
+from web.account import message_limits
+from web.http import rate_limit
 from workers.alerts import process_lane
 from workers.periodic import old_rows, retention
 from workers.periodic.retention import RetentionTimes
@@ -30,7 +35,7 @@ TIMES = RetentionTimes(30 * DAY, 60 * DAY, 90 * DAY)
 KEPT = {
     **dict.fromkeys(
         (
-            "account", "config_version", "custom_role", "user", "token", "contact_method",
+            "account", "config_version", "custom_role", "user", "contact_method",
             "notification_rule", "forwarding_rule", "team", "team_member", "incident_role", "priority",
             "sla", "tag",
             "escalation_policy", "task_template", "template_task", "schedule", "schedule_override", "service",
@@ -43,7 +48,7 @@ KEPT = {
         ("post_incident_task", "postmortem", "postmortem_incident"),
         "people wrote these texts after an incident, and people delete them",
     ),
-    **dict.fromkeys(("secret", "rate_limit"), "a fixed number of rows, which are overwritten"),
+    "secret": "a fixed number of rows, which are overwritten",
     "failed_authentication": "a row for each client address; rows of earlier minutes are deleted",
     "contact_code": "a row for each contact, which the next code replaces",
     "liveness": "a row for each process; the reports delete those of dead processes",
@@ -117,6 +122,45 @@ def test_values_of_groups_are_deleted_after_a_day_also_of_open_incidents(resolve
 
     clean_up(now + 2 * DAY)
     assert (IncidentGroup.select().count(), Incident.select().count()) == (0, 1)
+
+
+def test_the_counts_of_a_rate_are_deleted_when_no_limit_needs_them(world, now):
+    for operation, used_at in (("old", now), ("new", now + 2 * DAY), ("of the previous version", None)):
+        RateLimit.create(account=world.account, operation=operation, recent=[1.0], used_at=used_at)
+
+    clean_up(now + 2 * DAY + timedelta(seconds=1))
+
+    assert {row.operation for row in RateLimit.select()} == {"new", "of the previous version"}
+
+
+def test_the_counts_of_a_rate_live_longer_than_its_longest_limit():
+    kinds = ("ADDRESS", "PERSON", "ACCOUNT", "PERSON_INVITATIONS", "ACCOUNT_INVITATIONS", "CODES")
+    longest = max(seconds for kind in kinds for _, seconds in getattr(message_limits, kind))
+
+    assert timedelta(seconds=longest) < retention.RATE_AGE
+
+
+def test_a_counted_request_is_marked_with_its_time(world, now):
+    rate_limit.enforce(((1, 1.0),), world.account, "x", now)
+    rate_limit.enforce(((1, 1.0),), world.account, "x", now + DAY)
+
+    assert RateLimit.get().used_at == now + DAY
+
+
+@pytest.mark.parametrize("column", ["expires_at", "revoked_at"])
+def test_a_token_that_has_ended_is_deleted_after_90_days(world, now, column):
+    for name in ("ended", "later"):
+        provisioning.issue_token(world.bob, name, now)
+    for name, at in (("ended", now), ("later", now + DAY)):
+        Token.update({column: at}).where(Token.name == name).execute()
+    count = Token.select().count()
+
+    clean_up(now + 90 * DAY)
+    assert Token.select().count() == count
+
+    clean_up(now + 90 * DAY + timedelta(seconds=1))
+    names = {token.name for token in Token.select()}
+    assert ("ended" in names, "later" in names, len(names & {"test"})) == (False, True, 1)
 
 
 def test_without_an_age_incidents_and_notifications_stay_for_ever(resolved, now):
