@@ -32,7 +32,9 @@ def start_client_check() -> Callable[[], bool]:
 class ConcurrencyLimit:
     """At most `max_requests` at the same time in this process, and one per account.
 
-    With a name, the account has one in all processes together: the request holds a lease in the store.
+    With a name, the account has one in all processes together: the request holds a lease in the store. While
+    the store takes no writes, only the limit of the process counts, so that questions are still answered.
+
     Two values are only for the description. `applies_to`: which requests of an operation are limited, if not
     all of them are. `ends_with_client`: whether the work ends when the client leaves.
     """
@@ -75,22 +77,36 @@ def _hold_lease(account: Account, operation: str) -> Iterator[None]:
     def select() -> "peewee.ModelSelect[RateLimit]":
         return RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
 
+    def take() -> list[float]:
+        with store().write_transaction():
+            RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
+            row = store().for_update(select()).get()
+            now_s = store().now().timestamp()
+            _check_lease(row, now_s)
+            lease = [now_s + LEASE_S]
+            RateLimit.update(recent=lease).where(RateLimit.id == row.id).execute()
+        return lease
+
     # Check first without a lock, so that a client with many requests does not block others.
     _check_lease(select().first(), store().now().timestamp())
-    with store().write_transaction():
-        RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
-        row = store().for_update(select()).get()
-        now_s = store().now().timestamp()
-        _check_lease(row, now_s)
-        lease = [now_s + LEASE_S]
-        RateLimit.update(recent=lease).where(RateLimit.id == row.id).execute()
+    lease = []
+    try:
+        lease = take()
+    except (*STORE_ERRORS, OSError) as error:
+        # If the store cannot be read either, the request fails at its next query. OSError: the file of the
+        # lock is in a folder that cannot be written.
+        if store().is_lock_timeout(error) or not (
+            isinstance(error, OSError) or store().is_unavailable(error)
+        ):
+            raise
     try:
         yield
     finally:
         # Without the store, the lease ends by itself. The answer of the request is complete.
-        with suppress(*STORE_ERRORS), store().write_transaction():
-            if (row := store().for_update(select()).first()) is not None and row.recent == lease:
-                RateLimit.update(recent=[]).where(RateLimit.id == row.id).execute()
+        if lease:
+            with suppress(*STORE_ERRORS), store().write_transaction():
+                if (row := store().for_update(select()).first()) is not None and row.recent == lease:
+                    RateLimit.update(recent=[]).where(RateLimit.id == row.id).execute()
 
 
 def _check_lease(row: RateLimit | None, now_s: float) -> None:

@@ -1,11 +1,14 @@
 """An account runs one expensive request at a time, in all web processes together."""
 
+import json
 import threading
 from datetime import timedelta
 
 import pytest
 
-from models.store.base import connection, store
+from models.store.base import LockTimeout, connection, db, store
+from models.store.limits import Limits
+from models.store.write_lock import LockFile
 from models.tables.rate_limits import RateLimit
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit
 from web.http.errors import Throttled
@@ -64,6 +67,56 @@ def test_the_lease_of_a_killed_process_ends(world, monkeypatch, moved, is_free):
     RateLimit.update(recent=[at.timestamp() + 5]).execute()
     held.__exit__(None, None, None)
     assert RateLimit.get().recent == [at.timestamp() + 5]
+
+
+@pytest.fixture
+def refuse_writes():
+    """refuse_writes(): let the store be read-only from now on, in this connection."""
+    statements = {
+        "sqlite": "pragma query_only = on",
+        "postgresql": "set default_transaction_read_only = on",
+    }
+    return lambda: db.execute_sql(statements[store().name])
+
+
+def test_without_a_store_that_takes_writes_the_limit_of_the_process_counts(world, refuse_writes):
+    here, there = start_processes()
+    refuse_writes()
+    with here.acquire(world.account):
+        with pytest.raises(Throttled), here.acquire(world.account):
+            pass
+        with there.acquire(world.account):
+            pass
+
+
+def test_a_store_that_is_read_only_still_answers_questions(ask, world, refuse_writes):
+    refuse_writes()
+    alert = {"message": "Disk full", "alert_type": "critical"}
+    rule = {"rule_json": json.dumps({"==": [1, 1]}), "payload": alert}
+    tried = ask("POST", "/api/tocsin/rules/try/", rule)
+    simulated = ask("POST", "/api/tocsin/simulate/", {"service": world.service.unique_id, "alert": alert})
+
+    assert (tried.status_code, tried.json["matches"]) == (200, True)
+    assert (simulated.status_code, simulated.json["notified"] != []) == (200, True)
+
+
+def test_a_lock_file_that_cannot_be_written_does_not_prevent_an_answer(world, home, monkeypatch):
+    if store().name == "postgresql":
+        pytest.skip("for SQLite")
+    monkeypatch.setattr(store()._lock, "_path", home / "missing" / "write.lock")
+    monkeypatch.setattr(store()._lock, "_local", threading.local())
+    with ConcurrencyLimit(2, "simulate").acquire(world.account):
+        assert not RateLimit.select().exists()
+
+
+def test_a_store_that_is_busy_refuses(world, home):
+    if store().name == "postgresql":
+        pytest.skip("for SQLite")
+    store().set_limits(Limits(lock_s=0.05))
+    lock = LockFile(home / "write.lock")
+    lock.lock()
+    with pytest.raises(LockTimeout), ConcurrencyLimit(2, "simulate").acquire(world.account):
+        pass
 
 
 def test_of_many_processes_one_gets_the_lease(world):
