@@ -2,13 +2,18 @@
 
 The body is read and parsed before the transaction, once per process. The alerts are kept until the last piece
 is done. How many alerts are done is in the database, so another process continues at the same place.
+
+The kept bodies have a limit of memory. Bodies beyond it are kept by the thread that has parsed them, until it
+parses another one (decision 0044).
 """
 
 import pickle
+import sys
 import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from threading import get_ident
+from time import monotonic
 
 from models.store.base import STORE_ERRORS, store
 from models.tables.events import Receipt
@@ -23,8 +28,10 @@ TARGET_S = 0.025
 FIRST_SIZE = 20
 # The smallest piece on SQLite.
 MIN_SIZE = 5
-# The number of bodies that a process keeps: more than the threads that process lanes.
-MAX_BODIES = 8
+# The memory of the bodies that a process keeps: about ten with 10,000 alerts each.
+MAX_BYTES = 64 * 1024 * 1024
+# A kept body that no piece was taken from for this time is forgotten: another process may have finished it.
+UNUSED_S = 60.0
 
 
 class NotParsed(Exception):
@@ -49,13 +56,15 @@ class ParsedBody:
 
     Each alert is kept as bytes. Measured with 10,000 alerts, that needs a third of the memory, and the
     garbage collector does not visit them: that took 50 ms, also during a transaction. `error` says why the
-    body cannot be parsed; None: it was parsed.
+    body cannot be parsed; None: it was parsed. `memory` is that of the alerts, in bytes.
     """
 
     lane: Hashable
     alerts: Sequence[bytes] = ()
     error: Exception | None = None
     size: BatchSize = field(default_factory=_build_size)
+    used_at: float = field(default_factory=monotonic)
+    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +93,25 @@ class Piece:
 
 
 _lock = threading.Lock()
-# By row number of the receipt, in the order of the last use.
-_bodies: OrderedDict[int, ParsedBody] = OrderedDict()
+# By row number of the receipt.
+_bodies: dict[int, ParsedBody] = {}
+# The body that a thread keeps, with its receipt, by the ID of the thread.
+_bodies_of_threads: dict[int, tuple[int, ParsedBody]] = {}
+
+
+def _find(receipt: int) -> ParsedBody | None:
+    """Return the kept body of a receipt. Needs the lock."""
+    of_thread, body = _bodies_of_threads.get(get_ident(), (None, None))
+    return body if of_thread == receipt else _bodies.get(receipt)
 
 
 def get_piece(receipt: int, lane: Hashable, start: int, events_written: int, limit: int) -> Piece:
     """Return the piece of a receipt that begins at `start`, with at most `limit` alerts. Raises NotParsed."""
     with _lock:
-        body = _bodies.get(receipt)
+        body = _find(receipt)
         if body is None:
             raise NotParsed(receipt, lane)
-        _bodies.move_to_end(receipt)
+        body.used_at = monotonic()
     stop = min(start + min(limit, body.size.get_limit()), len(body.alerts))
     return Piece(body, start, stop, events_written)
 
@@ -112,16 +129,36 @@ def parse(missing: NotParsed) -> None:
         raise
     except Exception as error:
         body.error = error
+    body.memory = measure(body.alerts)
+    _keep(missing.receipt, body)
+
+
+def measure(alerts: Sequence[bytes]) -> int:
+    """Return the memory of these alerts, in bytes."""
+    return sum(map(sys.getsizeof, alerts))
+
+
+def _keep(receipt: int, body: ParsedBody) -> None:
     with _lock:
-        _bodies[missing.receipt] = body
-        if len(_bodies) > MAX_BODIES:
-            _bodies.popitem(last=False)
+        _forget(lambda kept: kept.used_at < body.used_at - UNUSED_S)
+        if not _bodies or body.memory + sum(kept.memory for kept in _bodies.values()) <= MAX_BYTES:
+            _bodies[receipt] = body
+        else:
+            _bodies_of_threads[get_ident()] = receipt, body
+
+
+def _forget(is_done: Callable[[ParsedBody], bool]) -> None:
+    """Forget the bodies for which the function returns True. Needs the lock."""
+    for receipt in [receipt for receipt, body in _bodies.items() if is_done(body)]:
+        del _bodies[receipt]
+    for thread in [thread for thread, (_, body) in _bodies_of_threads.items() if is_done(body)]:
+        del _bodies_of_threads[thread]
 
 
 def adjust_size(receipt: int, count: int, seconds: float) -> None:
     """Adapt the size of the next piece of a receipt to the CPU time of this one with `count` alerts."""
     with _lock:
-        body = _bodies.get(receipt)
+        body = _find(receipt)
     if body is not None:
         body.size.adjust(count, seconds)
 
@@ -129,17 +166,17 @@ def adjust_size(receipt: int, count: int, seconds: float) -> None:
 def is_in_pieces(lane: Hashable) -> bool:
     """Return whether this process keeps the alerts of a receipt of the lane."""
     with _lock:
-        return any(body.lane == lane for body in _bodies.values())
+        kept = (*_bodies.values(), *(body for _, body in _bodies_of_threads.values()))
+        return any(body.lane == lane for body in kept)
 
 
 def drop(lane: Hashable) -> None:
     """Forget the alerts of the lane's receipts: their last piece is done."""
     with _lock:
-        for receipt in [receipt for receipt, body in _bodies.items() if body.lane == lane]:
-            del _bodies[receipt]
+        _forget(lambda body: body.lane == lane)
 
 
 def clear() -> None:
     """Forget all bodies, for a process that connects to another database."""
     with _lock:
-        _bodies.clear()
+        _forget(lambda _: True)

@@ -263,10 +263,73 @@ def test_a_piece_has_as_many_statements_as_any_other(world, now, statements, mon
     assert counts[0] == counts[1] == counts[2]
 
 
-def add_service(world, now):
-    service = provisioning.create_service(world.team, "Other", world.policy, world.alice, now)
+def add_service(world, now, name="Other"):
+    service = provisioning.create_service(world.team, name, world.policy, world.alice, now)
     integration = provisioning.create_integration(service, "Other", GENERIC, world.alice, now)
     return replace(world, service=service, integration=integration)
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Return a list of the sizes of the bodies that are parsed from now on."""
+    sizes, real = [], pieces.parse_body
+
+    def parse_body(source, body):
+        sizes.append(len(body))
+        return real(source, body)
+
+    monkeypatch.setattr(pieces, "parse_body", parse_body)
+    return sizes
+
+
+def test_each_of_many_bodies_is_parsed_once_although_they_are_processed_in_turn(
+    world, now, monkeypatch, parsed
+):
+    monkeypatch.setattr(process_lane, "SLICE_S", 0)
+    for number in range(12):
+        service = add_service(world, now, f"Service {number}")
+        accept(service, now, source="prometheus", body=build_body(40))
+    process_lane.process_pending_lanes()
+
+    assert Event.select().count() == 12 * 40
+    assert len(parsed) == 12
+
+
+def test_bodies_beyond_the_memory_are_parsed_again_and_the_first_ones_are_not(
+    world, now, monkeypatch, parsed
+):
+    monkeypatch.setattr(process_lane, "SLICE_S", 0)
+    for number, name in enumerate(("one", "second", "the third", "the fourth one")):
+        service = add_service(world, now, f"Service {number}")
+        accept(service, now, source="prometheus", body=build_body(40, name=name))
+    lengths = [len(build_body(40, name=name)) for name in ("one", "second", "the third", "the fourth one")]
+    with monkeypatch.context() as patched:
+        # Two of the bodies fit.
+        patched.setattr(pieces, "measure", lambda _: 1)
+        patched.setattr(pieces, "MAX_BYTES", 2)
+        process_lane.process_pending_lanes()
+
+    counts = [parsed.count(length) for length in lengths]
+    assert Event.select().count() == 4 * 40
+    assert counts[:2] == [1, 1]
+    assert min(counts[2:]) > 1
+
+
+def test_a_body_that_another_process_has_finished_makes_room(world, now, monkeypatch, parsed):
+    monkeypatch.setattr(pieces, "MAX_BYTES", 1)
+    accept(world, now, source="prometheus", body=build_body(40))
+    run_piece(world)
+    monkeypatch.setattr(pieces, "UNUSED_S", -1.0)
+    other = add_service(world, now)
+    accept(other, now, source="prometheus", body=build_body(40))
+    run_piece(other)
+
+    assert not pieces.is_in_pieces(("service", world.service.id))
+    assert pieces.is_in_pieces(("service", other.service.id))
+
+
+def test_the_memory_of_a_body_is_that_of_its_alerts():
+    assert 10_000 < pieces.measure([b"x" * 1000] * 10) < 11_000
 
 
 def test_the_poller_gives_each_lane_a_turn(world, now, monkeypatch):
