@@ -93,11 +93,8 @@ def _hold_lease(account: Account, operation: str) -> Iterator[None]:
     try:
         lease = take()
     except (*STORE_ERRORS, OSError) as error:
-        # If the store cannot be read either, the request fails at its next query. OSError: the file of the
-        # lock is in a folder that cannot be written.
-        if store().is_lock_timeout(error) or not (
-            isinstance(error, OSError) or store().is_unavailable(error)
-        ):
+        # If the store cannot be read either, the request fails at its next query.
+        if not _refuses_writes(error):
             raise
     try:
         yield
@@ -107,6 +104,14 @@ def _hold_lease(account: Account, operation: str) -> Iterator[None]:
             with suppress(*STORE_ERRORS), store().write_transaction():
                 if (row := store().for_update(select()).first()) is not None and row.recent == lease:
                     RateLimit.update(recent=[]).where(RateLimit.id == row.id).execute()
+
+
+def _refuses_writes(error: Exception) -> bool:
+    """Return whether the store takes no writes at all, and not only a lock was held for too long."""
+    # The file of SQLite's lock is in a folder that cannot be written.
+    if isinstance(error, OSError):
+        return True
+    return store().is_unavailable(error) and not store().is_lock_timeout(error)
 
 
 def _check_lease(row: RateLimit | None, now_s: float) -> None:
