@@ -1,6 +1,6 @@
 """Verify contacts: a code is sent to the address, and the person enters it.
 
-Whoever enters the code has read a message to the address. Without that, an address may belong to a stranger.
+A person who enters the code has read a message to the address. Without a code, the address may be a stranger's.
 """
 
 import hmac

@@ -112,7 +112,7 @@ def get_status(receipt: Receipt, events: Collection[Event]) -> str:
 
 
 def _get_status_of_all(receipt: Receipt, services: peewee.ModelSelect | None) -> str:
-    """Return the status of a receipt and all its alerts, of which a page shows only some."""
+    """Return the status of a receipt and all its alerts. A page shows only some of these alerts."""
     kinds = Event.select(Event.state, Event.error.is_null(False)).where(_is_shown(receipt, services))
     found = {_get_state(state, bool(has_error)) for state, has_error in kinds.distinct().tuples()}
     return _name_status(found | {_get_state(receipt.state, bool(receipt.error))})

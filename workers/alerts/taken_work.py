@@ -18,7 +18,7 @@ from workers.alerts.pending import PendingWork
 class TakenWork:
     """Pending work that one transaction takes, as alerts in order.
 
-    `decided` counts its alerts that were decided, `done` the receipts and events of which nothing is left.
+    `decided` counts its alerts that were decided, `done` the receipts and events that have no alerts left.
     `pieces` are the receipts that may be processed in pieces, and whether more pieces follow. Raises the
     error of a body that cannot be parsed.
     """
@@ -58,7 +58,7 @@ class TakenWork:
 def find_pieces(
     decided: Sequence[AlertInProgress], finished: Sequence[PendingWork], undecided: Sequence[PendingWork] = ()
 ) -> dict[int, bool]:
-    """Return the receipts of which not all alerts were decided now, and whether more alerts follow.
+    """Return the receipts with alerts that were not decided now, and whether more alerts follow.
 
     Those of a router's receipt may be in another service. `finished` is the work of the decided alerts,
     `undecided` the work after it.
