@@ -1,6 +1,7 @@
 """Verify contacts: a code is sent to the address, and the person enters it.
 
-A person who enters the code has read a message to the address. Without a code, the address may be a stranger's.
+A person who enters the code has read a message to the address. Without that, the address may belong to a
+stranger.
 """
 
 import hmac
