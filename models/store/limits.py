@@ -7,7 +7,7 @@ need, and a person can stop them. A deadline belongs to a piece of work of one t
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -61,35 +61,30 @@ _work = _Work()
 
 
 @contextmanager
-def deadline(seconds: float) -> Iterator[None]:
+def _set(name: str, value: object) -> Iterator[None]:
+    """Set an attribute of the thread's work in the block."""
+    before = getattr(_work, name)
+    setattr(_work, name, value)
+    try:
+        yield
+    finally:
+        setattr(_work, name, before)
+
+
+def deadline(seconds: float) -> AbstractContextManager[None]:
     """Limit the time that the store may need for the block, see Store.deadline."""
-    before = _work.until
     until = time.monotonic() + seconds
-    _work.until = until if before is None else min(until, before)
-    try:
-        yield
-    finally:
-        _work.until = before
+    return _set("until", until if _work.until is None else min(until, _work.until))
 
 
-@contextmanager
-def long_statements(seconds: float) -> Iterator[None]:
+def long_statements(seconds: float) -> AbstractContextManager[None]:
     """Let each statement of this thread take so long, whatever the limit of the process is."""
-    before, _work.statement_s = _work.statement_s, seconds
-    try:
-        yield
-    finally:
-        _work.statement_s = before
+    return _set("statement_s", seconds)
 
 
-@contextmanager
-def use_connections(use: Use) -> Iterator[None]:
+def use_connections(use: Use) -> AbstractContextManager[None]:
     """Open the connections of the block for this use."""
-    before, _work.use = _work.use, use
-    try:
-        yield
-    finally:
-        _work.use = before
+    return _set("use", use)
 
 
 def get_use() -> Use:
