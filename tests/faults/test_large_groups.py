@@ -9,18 +9,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bench.servers.instance import Instance
 from bench.servers.sink import Sink
-from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.store.base import connection
 from models.tables.events import Event, Receipt, ReceiptProgress
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from tests.faults.lengths import length
-from tests.support.faults.fan_out import Interface
 from tests.support.faults.installation import Installation
 from tests.support.faults.ledger import is_done
+from tests.support.faults.rounds import create_other_service
 from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
@@ -84,24 +82,6 @@ def send(url: str, body: bytes) -> None:
     finally:
         conn.close()
     assert answer.status in (200, 201, 202)
-
-
-def create_other_service(instance: Instance) -> str:
-    """Create another service, and return the address for its alerts."""
-    call = Interface(instance)
-    team = call("GET", "/api/account/teams/")[0]["unique_id"]
-    services = f"/api/account/teams/{team}/services/"
-    policy = call("GET", services)[0]["escalation_policy"]
-    service = call(
-        "POST", services, {"name": "Other", "escalation_policy": policy, "sla": "", "team_priority": ""}
-    )
-    integration = call(
-        "POST",
-        f"{services}{service['unique_id']}/integrations/",
-        {"name": "Other", "summary": "", "application": GENERIC},
-    )
-    url = instance.credentials()["webhook_urls"]["generic"][1]
-    return url.replace(url.rstrip("/").rsplit("/", 1)[1], integration["integration_key"])
 
 
 def get_progress(at_least: int) -> int:
