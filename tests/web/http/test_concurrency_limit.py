@@ -8,8 +8,8 @@ import pytest
 
 from models.store.base import LockTimeout, connection, db, store
 from models.store.limits import Limits
-from models.store.write_lock import LockFile
 from models.tables.rate_limits import RateLimit
+from tests.support.locks import hold_write_lock
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit
 from web.http.errors import Throttled
 
@@ -113,9 +113,8 @@ def test_a_store_that_is_busy_refuses(world, home):
     if store().name == "postgresql":
         pytest.skip("for SQLite")
     store().set_limits(Limits(lock_s=0.05))
-    lock = LockFile(home / "write.lock")
-    lock.lock()
-    with pytest.raises(LockTimeout), ConcurrencyLimit(2, "simulate").acquire(world.account):
+    limit = ConcurrencyLimit(2, "simulate")
+    with hold_write_lock(home), pytest.raises(LockTimeout), limit.acquire(world.account):
         pass
 
 

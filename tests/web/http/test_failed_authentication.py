@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from models.store.base import db
 from models.store.limits import Limits
-from models.store.write_lock import LockFile
 from models.tables.rate_limits import FailedAuthentication
 from tests.support import stores
+from tests.support.locks import hold_write_lock
 from web.http import auth, failed_authentication
 from web.http.errors import Throttled
 from web.http.failed_authentication import LIMIT, MAX_ADDRESSES, STEP, FailureCounter
@@ -162,12 +162,10 @@ def test_rows_are_deleted_only_under_the_lock_of_the_writers(store, home, now):
         pytest.skip("for SQLite")
     FailedAuthentication.create(address="198.51.100.1", minute=1, count=STEP)
     store.set_limits(Limits(lock_s=0.05))
-    other = LockFile(home / "write.lock")
-    other.lock()
     counter = FailureCounter()
-    for _ in range(STEP):
-        counter.count(CLIENT, now)
-    other.unlock()
+    with hold_write_lock(home):
+        for _ in range(STEP):
+            counter.count(CLIENT, now)
 
     assert [row.address for row in FailedAuthentication.select()] == ["198.51.100.1"]
 

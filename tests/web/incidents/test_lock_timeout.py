@@ -9,7 +9,7 @@ import pytest
 from models.load.lane import lock_service
 from models.store.base import SQLITE_FILE, connection, db
 from models.store.limits import WEB, Limits
-from models.store.write_lock import LockFile
+from tests.support.locks import hold_write_lock
 
 
 @pytest.fixture
@@ -23,19 +23,12 @@ def hold_lock(store, home, world):
     """Return a context manager that holds the lock that an acknowledgement needs."""
 
     @contextmanager
-    def sqlite():
-        lock = LockFile(home / "write.lock")
-        lock.lock()
-        yield
-        lock.unlock()
-
-    @contextmanager
     def postgresql():
         with store.write_transaction():
             lock_service(world.service.id)
             yield
 
-    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+    return {"sqlite": lambda: hold_write_lock(home), "postgresql": postgresql}[store.name]
 
 
 def test_a_request_that_waits_too_long_for_a_lock_is_a_503(ask, number, store, hold_lock):

@@ -11,8 +11,8 @@ import pytest
 from models.domain.applications import GENERIC
 from models.lifecycle import provisioning
 from models.store.base import db
-from models.store.write_lock import LockFile
 from models.tables.events import Receipt
+from tests.support.locks import hold_write_lock
 from tests.support.polling import wait_until
 from tests.support.stores import get_url
 from web.ingest import group_commit
@@ -132,19 +132,12 @@ def block_receipts(store, home) -> Callable[[], AbstractContextManager[None]]:
     """Return a context manager in which no receipt can be inserted."""
 
     @contextmanager
-    def sqlite():
-        lock = LockFile(home / "write.lock")
-        lock.lock()
-        yield
-        lock.unlock()
-
-    @contextmanager
     def postgresql():
         with psycopg.connect(get_url(home)) as other:
             other.execute("lock table receipt in exclusive mode")
             yield
 
-    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+    return {"sqlite": lambda: hold_write_lock(home), "postgresql": postgresql}[store.name]
 
 
 def test_a_commit_that_hangs_ends_at_its_deadline(commits, build, block_receipts, monkeypatch):
