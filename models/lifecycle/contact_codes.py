@@ -27,7 +27,8 @@ def is_verified(contact: ContactMethod, user: User) -> bool:
     """Return whether messages are sent to this contact without a limit."""
     if contact.verified_value == contact.value:
         return True
-    return is_own_address(contact, user) and is_same_address(user.verified_email, user.email)
+    is_own = is_own_address(contact.contact_type, contact.value, user.email)
+    return is_own and is_same_address(user.verified_email, user.email)
 
 
 def is_same_address(verified: str | None, address: str) -> bool:
@@ -35,9 +36,9 @@ def is_same_address(verified: str | None, address: str) -> bool:
     return verified is not None and verified.lower() == address.lower()
 
 
-def is_own_address(contact: ContactMethod, user: User) -> bool:
-    """Return whether the contact has the user's own e-mail address."""
-    return contact.contact_type == USER_EMAIL_CHANNEL and is_same_address(contact.value, user.email)
+def is_own_address(channel: int, address: str, email: str) -> bool:
+    """Return whether an address of this channel is the user's own e-mail address `email`."""
+    return channel == USER_EMAIL_CHANNEL and is_same_address(address, email)
 
 
 def send_code(contact: ContactMethod, requested_by: str, now: datetime) -> Message:
@@ -88,7 +89,7 @@ def enter_code(contact: ContactMethod, code: str, now: datetime) -> bool:
 
 def _verify_own_address(contact: ContactMethod) -> None:
     user = User.get_by_id(contact.user_id)
-    if is_own_address(contact, user):
+    if is_own_address(contact.contact_type, contact.value, user.email):
         User.update(verified_email=user.email).where(User.id == user.id, User.email == user.email).execute()
         verify_contacts(user.id, user.email)
 

@@ -22,7 +22,7 @@ from models.domain.enums import (
 )
 from models.domain.reasons import Reason, make_reason
 from models.lifecycle import signed_links
-from models.lifecycle.contact_codes import find_valid_code, is_same_address
+from models.lifecycle.contact_codes import find_valid_code, is_own_address, is_same_address
 from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import Account, User, get_display_name
@@ -90,7 +90,7 @@ class _Recipient(NamedTuple):
     @property
     def is_own_address(self) -> bool:
         """Whether the message goes to the user's own e-mail address."""
-        return self.channel == USER_EMAIL_CHANNEL and self.address.lower() == self.email.lower()
+        return is_own_address(self.channel, self.address, self.email)
 
     @property
     def is_verified(self) -> bool:
