@@ -203,7 +203,7 @@ class Adapter(Psycopg3Adapter):
         self._oldest = 0.0
         self._local = threading.local()
 
-    def connect(self, db: Database, **params: Any) -> psycopg.Connection:
+    def connect(self, db: Database, **params: object) -> psycopg.Connection:
         """Return the connection that this thread has opened; raise NotOpened without one.
 
         peewee holds its locks here, so that other threads cannot even give their connections back.
