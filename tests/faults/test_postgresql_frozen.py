@@ -10,7 +10,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bench.servers.processes import list_tree
 from bench.servers.sink import Sink
 from tests.faults.lengths import IN_FULL
 from tests.support import stores
@@ -79,17 +78,26 @@ def list_ports(pid: int) -> set[int]:
     return {int(row[1].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in links}
 
 
-def test_one_frozen_backend_delays_alerts_and_stops_none(
-    launch: Callable[..., Installation],
-    server: Server,
-    sink: Sink,
-    seed: int,
-    report: Callable[[str], None],
-) -> None:
-    instance = launch(database_url=server.url)
+@pytest.fixture
+def instance(launch: Callable[..., Installation], server: Server) -> Installation:
+    return launch(database_url=server.url)
+
+
+@pytest.fixture
+def traffic(instance: Installation, seed: int) -> Traffic:
+    """Return the senders of an instance that has accepted alerts."""
     traffic = Traffic(instance, seed)
     traffic.until_progress()
+    return traffic
 
+
+def test_one_frozen_backend_delays_alerts_and_stops_none(
+    instance: Installation,
+    server: Server,
+    traffic: Traffic,
+    sink: Sink,
+    report: Callable[[str], None],
+) -> None:
     for _ in range(FROZEN_BACKENDS):
         with frozen_backend(server, instance):
             started = time.monotonic()
@@ -103,17 +111,13 @@ def test_one_frozen_backend_delays_alerts_and_stops_none(
 
 
 def test_a_frozen_server_causes_only_refusals(
-    launch: Callable[..., Installation],
+    instance: Installation,
     server: Server,
+    traffic: Traffic,
     sink: Sink,
-    seed: int,
     report: Callable[[str], None],
 ) -> None:
-    instance = launch(database_url=server.url)
-    traffic = Traffic(instance, seed)
-    traffic.until_progress()
-
-    with frozen([one.pid for one in list_tree(server.pid)]):
+    with frozen(server.list_pids()):
         started = time.monotonic()
         assert get_json(instance, "/readyz")[0] == 503
         asked_s = time.monotonic() - started

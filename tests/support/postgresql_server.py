@@ -65,11 +65,6 @@ class Server:
         options = f"-p {self._port} -k {self.folder} -c listen_addresses=127.0.0.1{self._options}"
         self._run("pg_ctl", "start", "-w", "-s", "-l", str(self.folder / "log"), "-o", options)
 
-    @property
-    def pid(self) -> int:
-        """Return the ID of the first process of the server, the parent of all others."""
-        return int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
-
     def stop(self, mode: str) -> None:
         """Stop the server. Mode `fast` ends all connections first, `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-s", "-m", mode)
