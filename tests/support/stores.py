@@ -9,7 +9,8 @@ import os
 import pkgutil
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ import psycopg
 from models import tables
 from models.store.base import SQLITE_FILE, ObjectTable, Store, Table, connection, db, open_store, store
 from models.store.migrate import migrate
+from models.store.write_lock import LockFile
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "")
 
@@ -183,3 +185,14 @@ def _build_delete_statement() -> str:
     deletes = "; ".join(f'delete from "{table}"' for table in reversed(tables))
     restarts = ", ".join(f"setval('\"{name}\"', 1, false)" for name in numbers)
     return f"begin; {deletes}; select {restarts}; commit"
+
+
+@contextmanager
+def hold_write_lock(home: Path) -> Iterator[None]:
+    """Hold the lock of SQLite's writers in the block, as another process does."""
+    lock = LockFile(home / "write.lock")
+    lock.lock()
+    try:
+        yield
+    finally:
+        lock.unlock()

@@ -116,7 +116,7 @@ def use_connection() -> int:
 
 
 @pytest.mark.parametrize("mode", ["silent", "silent when ready"])
-def test_a_thread_with_a_connection_is_not_delayed_by_one_that_connects(relayed, relay, mode):
+def test_a_thread_that_connects_does_not_block_threads_with_connections(relayed, relay, mode):
     """To give a connection back, and to take an idle one, needs the same locks as to connect."""
     with ThreadPoolExecutor(1) as pool, connection():
         pid = db.execute_sql("select pg_backend_pid()").fetchone()[0]
@@ -131,7 +131,7 @@ def test_a_thread_with_a_connection_is_not_delayed_by_one_that_connects(relayed,
 
 
 @pytest.mark.parametrize("mode", ["silent", "silent when ready"])
-def test_a_deadline_also_ends_the_opening_of_a_connection(relayed, relay, mode):
+def test_a_deadline_also_counts_for_a_new_connection(relayed, relay, mode):
     relay.mode = mode
     with relayed.deadline(0.2):
         assert refuse() < 1.5

@@ -272,9 +272,9 @@ def test_an_unfinished_body_gets_408_before_its_connection_is_closed_for_others(
         wait_until(lambda: len(silences := list_silences()) == 10 and min(silences) > 0.02)
         for _ in range(60):
             stack.enter_context(server.connect())
-        responses = [read_answer(sock) for sock in unfinished]
+        statuses = [read_answer(sock)[0] for sock in unfinished]
 
-    assert [status for status, _ in responses] == [408] * 10
+    assert statuses == [408] * 10
     assert server.seen == []
 
 

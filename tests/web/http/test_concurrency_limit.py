@@ -9,7 +9,7 @@ import pytest
 from models.store.base import LockTimeout, connection, db, store
 from models.store.limits import Limits
 from models.tables.rate_limits import RateLimit
-from tests.support.locks import hold_write_lock
+from tests.support.stores import hold_write_lock
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit
 from web.http.errors import Throttled
 
@@ -89,7 +89,7 @@ def test_without_a_store_that_takes_writes_the_limit_of_the_process_counts(world
             pass
 
 
-def test_a_store_that_is_read_only_still_answers_questions(ask, world, refuse_writes):
+def test_questions_get_a_result_from_a_read_only_store(ask, world, refuse_writes):
     refuse_writes()
     alert = {"message": "Disk full", "alert_type": "critical"}
     rule = {"rule_json": json.dumps({"==": [1, 1]}), "payload": alert}

@@ -11,7 +11,7 @@ from models.store.base import db
 from models.store.limits import Limits
 from models.tables.rate_limits import FailedAuthentication
 from tests.support import stores
-from tests.support.locks import hold_write_lock
+from tests.support.stores import hold_write_lock
 from web.http import auth, failed_authentication
 from web.http.errors import Throttled
 from web.http.failed_authentication import LIMIT, MAX_ADDRESSES, STEP, FailureCounter
@@ -170,7 +170,7 @@ def test_rows_are_deleted_only_under_the_lock_of_the_writers(store, home, now):
     assert [row.address for row in FailedAuthentication.select()] == ["198.51.100.1"]
 
 
-def test_two_processes_that_delete_old_rows_do_not_block_each_other(store, home, now):
+def test_old_rows_that_another_process_has_locked_are_skipped(store, home, now):
     if store.has_single_writer:
         pytest.skip("SQLite has no locks of rows")
     for number in range(3):

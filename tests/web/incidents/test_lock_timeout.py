@@ -9,7 +9,7 @@ import pytest
 from models.load.lane import lock_service
 from models.store.base import SQLITE_FILE, connection, db
 from models.store.limits import WEB, Limits
-from tests.support.locks import hold_write_lock
+from tests.support.stores import hold_write_lock
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from models.domain.applications import GENERIC
 from models.lifecycle import provisioning
 from models.store.base import db
 from models.tables.events import Receipt
-from tests.support.locks import hold_write_lock
 from tests.support.polling import wait_until
-from tests.support.stores import get_url
+from tests.support.stores import get_url, hold_write_lock
 from web.ingest import group_commit
 from web.ingest.group_commit import GroupCommit, NotStoredError, Submission
 
