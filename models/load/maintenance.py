@@ -4,6 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from models.domain.facts import WindowFacts
+from models.load.time_zones import report_unknown_zone
 from models.store.prepared import in_list
 from models.tables.maintenance import Maintenance, MaintenanceService
 
@@ -35,5 +36,7 @@ def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[
     )
     found: dict[int, list[WindowFacts]] = {}
     for service, *window in query.tuples():
-        found.setdefault(service, []).append(WindowFacts(*window))
+        facts = WindowFacts(*window)
+        report_unknown_zone("maintenance", facts.unique_id, facts.time_zone)
+        found.setdefault(service, []).append(facts)
     return {service: tuple(windows) for service, windows in found.items()}

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, time, timedelta
 
 from models.domain.enums import DoubleShifts, RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.load.time_zones import report_unknown_zone
 from models.store.prepared import in_list
 from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride, StoredLayer, StoredRestriction
@@ -59,6 +60,7 @@ def list_usernames(schedule: ScheduleFacts) -> set[str]:
 
 
 def _build_schedule(row: Schedule, overrides: tuple[OverrideFacts, ...]) -> ScheduleFacts:
+    report_unknown_zone("schedule", row.unique_id, row.time_zone)
     layers = tuple(_build_layer(layer) for layer in row.layers if layer["is_active"])
     return ScheduleFacts(
         row.id,

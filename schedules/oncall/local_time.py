@@ -34,6 +34,22 @@ def get_zone_or_utc(name: str) -> ZoneInfo:
         return get_zone("UTC")
 
 
+def is_known_zone(name: str) -> bool:
+    """Return whether this host knows the time zone; else its times are computed in UTC."""
+    try:
+        get_zone(name)
+    except ZoneInfoNotFoundError:
+        return False
+    return True
+
+
+def list_zone_warnings(name: str, time_zone: str) -> list[str]:
+    """Return a sentence for people if the host does not know the time zone of the thing with this name."""
+    if is_known_zone(time_zone):
+        return []
+    return [f"this host does not know the time zone {time_zone} of {name}: all its times are computed in UTC"]
+
+
 def to_local(moment: datetime, zone: ZoneInfo) -> datetime:
     """Return the local time at a moment, as a datetime without a zone."""
     try:

@@ -20,12 +20,14 @@ from models.reports.delivery_problems import list_delivery_problems
 from models.store.base import store
 from models.store.prepared import in_list
 from models.tables.accounts import Account, User, get_display_name
+from models.tables.maintenance import Maintenance
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
 from schedules.escalation import step_checks
 from schedules.escalation.step_checks import CheckedSchedule
 from schedules.oncall import checks
 from schedules.oncall.checks import CoveredTime, Problem
+from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.oncall import Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
@@ -57,7 +59,7 @@ class CheckScope:
     number, with the name of the team. `covers` is the time in which a policy has a person on call, by the
     same number. `used` are the policies of services that are not disabled. `delivery_problems` are reasons
     why Tocsin cannot send messages. `unverified` are the usernames of people whose own address is not
-    verified.
+    verified. `windows` are the maintenance windows that have not ended.
     """
 
     start: datetime
@@ -72,6 +74,7 @@ class CheckScope:
     covers: Mapping[int, CoveredTime]
     delivery_problems: Sequence[str]
     unverified: Collection[str]
+    windows: Sequence[Maintenance]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +236,19 @@ def _load_scope(
         },
         delivery_problems,
         _find_unverified(account),
+        _load_windows(account, start),
     )
 
 
 def _find_unverified(account: Account) -> set[str]:
     users = User.select().where(User.account == account, User.removed_at.is_null())
     return {user.username for user in users if not is_same_address(user.verified_email, user.email)}
+
+
+def _load_windows(account: Account, since: datetime) -> list[Maintenance]:
+    rows = Maintenance.select(Maintenance, Team).join(Team).where(Team.account == account)
+    may_be_active = (Maintenance.end_time > since) | (Maintenance.repeat_interval > 0)
+    return list(rows.where(may_be_active).order_by(Maintenance.id))
 
 
 def _check_schedules(
@@ -385,6 +395,19 @@ def find_truncated(scope: CheckScope) -> Iterator[Finding]:
             yield Finding(TRUNCATED, overview.team, about, what, minor, until, scope.end)
 
 
+def find_unknown_zones(scope: CheckScope) -> Iterator[Finding]:
+    """Find schedules and maintenance windows in a time zone that this host does not know."""
+    for overview in scope.overviews:
+        schedule = overview.schedule
+        for what in list_zone_warnings(schedule.name, schedule.time_zone):
+            minor = not overview.is_used
+            yield Finding("unknown_zone", overview.team, f"schedule {schedule.name}", what, minor)
+    for window in scope.windows:
+        name = f"maintenance {window.name or window.unique_id}"
+        for what in list_zone_warnings(f"the {name}", window.time_zone):
+            yield Finding("unknown_zone", window.team.name, name, what)
+
+
 def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
     """Find people in policies and their schedules who have no usable notification rule.
 
@@ -447,6 +470,7 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     find_double_shifts,
     find_handoffs_in_elapsed_time,
     find_truncated,
+    find_unknown_zones,
     find_missing_rules,
     find_missing_policies,
     find_missing_channel,

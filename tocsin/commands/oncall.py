@@ -20,7 +20,7 @@ from schedules.escalation.current import CurrentOnCall, find_current
 from schedules.escalation.notifications import get_recipient
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 from schedules.oncall import shifts
-from schedules.oncall.local_time import get_zone
+from schedules.oncall.local_time import get_zone, list_zone_warnings
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import BadArguments, NoResult, open_read_only
@@ -70,6 +70,9 @@ def oncall(
         return
     for text in format_lines(accounts, at, zone):
         click.echo(to_printable(text))
+    for schedule, _ in (one for account in accounts for team in account.teams for one in team.schedules):
+        for warning in list_zone_warnings(schedule.name, schedule.time_zone):
+            click.echo(to_printable(warning), err=True)
 
 
 def find_accounts(identifier: str | None) -> list[Account]:

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from typing import IO
 
 import click
+import structlog
 
 from models.store.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
 from models.store.migrate import SchemaOutdated, SchemaUnknown, require_schema
 from models.store.postgresql import BadUrl
+from runtime import logs
 from runtime.settings import Settings, load
 from tocsin.commands.output import to_printable
 
@@ -44,6 +46,9 @@ def open_read_only() -> Iterator[Settings]:
     Raise NoResult for every error inside, unless the error has an exit code of its own.
     """
     settings = load()
+    # A command prints its findings itself, and the log of what it loads must not mix with them.
+    if not structlog.is_configured():
+        logs.configure("error", "command")
     try:
         # Opening a missing SQLite file would create it.
         if not settings.database_url and not (settings.home / SQLITE_FILE).is_file():

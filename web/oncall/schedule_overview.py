@@ -19,6 +19,7 @@ from models.tables.schedules import Schedule
 from models.tables.teams import Team
 from schedules.escalation.current import LOOKAHEAD, MAX_WORK, CurrentOnCall, find_current
 from schedules.oncall import checks, shifts
+from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.shifts import FullShift
 from web.http import access, serialization
@@ -72,11 +73,13 @@ class ShiftSchema(Schema):
 
 
 class _ScheduleAnswerSchema(IncludedProblemsSchema):
-    """The part that answers about a schedule have in common."""
+    """What the answers about a schedule have in common. `warnings` are sentences, for example that the host
+    does not know the time zone."""
 
     schedule = Text(dump_only=True)
     name = Text(dump_only=True)
     time_zone = Text(dump_only=True)
+    warnings = List(Text(), dump_only=True)
 
 
 class ScheduleTimelineSchema(_ScheduleAnswerSchema):
@@ -192,7 +195,12 @@ def show_on_call(
 
 
 def _describe(schedule: ScheduleFacts) -> dict[str, object]:
-    return {"schedule": schedule.unique_id, "name": schedule.name, "time_zone": schedule.time_zone}
+    return {
+        "schedule": schedule.unique_id,
+        "name": schedule.name,
+        "time_zone": schedule.time_zone,
+        "warnings": list_zone_warnings(schedule.name, schedule.time_zone),
+    }
 
 
 def _show_shift(whole: FullShift, users: Mapping[str, User]) -> dict[str, object]:

@@ -88,10 +88,11 @@ ASSIGNED_ROLE = keys("unique_id role role_title user user_name creation_date")
 INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
 ENTRY = keys("at kind what reason actor alert notification")
 SCHEDULE_TIMELINE = keys(
-    "schedule name time_zone from to shifts gaps conflicts conflicts_count conflicts_until moved_handoffs"
+    "schedule name time_zone warnings from to shifts gaps conflicts conflicts_count conflicts_until"
+    " moved_handoffs"
 )
 SCHEDULE_ON_CALL = keys(
-    "schedule name time_zone at until oncalls handoff gaps conflicts conflicts_count conflicts_until"
+    "schedule name time_zone warnings at until oncalls handoff gaps conflicts conflicts_count conflicts_until"
 )
 SHIFT = keys("user start_time end_time layer override name")
 SCHEDULE_CHECK = keys("kind start_time end_time user schedules what minor")

@@ -11,6 +11,7 @@ from models.domain.enums import ServiceStatus, Urgency
 from models.store.base import db
 from models.store.ids import new_uuid
 from models.tables.accounts import User
+from models.tables.maintenance import Maintenance
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
@@ -272,6 +273,24 @@ def test_a_missing_rule_for_low_urgency_is_minor_if_the_own_address_is_not_verif
         "Bob has no usable notification rule for low urgency, and is notified at the user's own e-mail"
         " address only, which is not verified",
     )
+
+
+def test_a_time_zone_that_the_host_does_not_know_is_a_problem(world, now, use_schedules):
+    used = stored.schedule(world.team, stored.layer(world.alice), time_zone="Europe/Atlantis")
+    stored.schedule(world.team, stored.layer(world.bob), name="A draft", time_zone="Europe/Mu")
+    use_schedules(used)
+    for name, end in (("Disks", now + DAY), ("Over", now - DAY)):
+        Maintenance.create(
+            unique_id=new_uuid(), team=world.team, name=name, start_time=now - 2 * DAY, end_time=end,
+            creation_date=now, time_zone="Europe/Lemuria",
+        )  # fmt: skip
+
+    says = "this host does not know the time zone Europe/{} of {}: all its times are computed in UTC"
+    found = [one for one in run_checks(world.account, now, now + DAY) if one.kind == "unknown_zone"]
+    assert [(one.minor, one.what) for one in found] == [
+        (False, says.format("Lemuria", "the maintenance Disks")), (False, says.format("Atlantis", "Primary")),
+        (True, says.format("Mu", "A draft")),
+    ]  # fmt: skip
 
 
 def test_a_service_without_a_policy_is_a_problem_unless_it_is_disabled(list_problems, world):

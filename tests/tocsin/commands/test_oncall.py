@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
+from models.store.base import db
 from models.store.ids import new_uuid
 from models.tables.schedules import ScheduleOverride
 from models.tables.teams import EscalationPolicy, Team
 from models.tables.users import ForwardingRule
+from tests.support.processes import tocsin
 from tests.support.schedules import stored
 from tests.support.stores import get_settings
 from tests.web.conftest import app, ask
@@ -137,6 +139,22 @@ def test_a_local_time_at_a_clock_change_means_one_moment(run, primary, local_tim
     output = run("--at", local_time, "--zone", "Europe/Berlin", "--json").output
 
     assert json.loads(output)["at"] == f"{at}:00.000000Z"
+
+
+def test_a_time_zone_that_the_host_does_not_know_is_a_warning(world, home):
+    """The times are in UTC. As a program: the log of what it loads does not mix with the output."""
+    stored.schedule(world.team, stored.layer(world.alice, world.bob), time_zone="Europe/Atlantis")
+    db.close_all()
+    words = ("oncall", *AT_NOON, "--team", "Payments")
+    text, document = (tocsin(home, *words, *more, **get_settings(home)) for more in ((), ("--json",)))
+
+    says = (
+        "this host does not know the time zone Europe/Atlantis of Primary: all its times are computed in UTC"
+    )
+    assert (text.returncode, text.stderr, document.stderr) == (0, f"{says}\n", "")
+    assert "Thu 05 Mar 2026 00:00 UTC" in text.stdout
+    (schedule,) = json.loads(document.stdout)["accounts"][0]["teams"][0]["schedules"]
+    assert schedule["warnings"] == [says]
 
 
 def test_the_default_time_is_now(run, primary, store):

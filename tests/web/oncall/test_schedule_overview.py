@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import structlog
 
 from models.store.ids import new_uuid
 from models.tables.schedules import ScheduleOverride
@@ -204,6 +205,26 @@ def test_a_timeline_names_the_dates_of_moved_handoffs(timeline, world, schedule,
     assert [one["what"] for one in moved] == found
     assert {one["kind"] for one in moved} <= {"handoffs_moved"}
     assert timeline(of, "?from=2026-03-04&to=2026-03-20").json["moved_handoffs"] == []
+
+
+@pytest.mark.parametrize("view", ["timeline", "oncall"])
+def test_an_unknown_time_zone_is_a_warning_in_the_answer_and_in_the_log(ask, world, schedule, turns, view):
+    of = schedule(turns(world.alice, world.bob), time_zone="Europe/Atlantis")
+    with structlog.testing.capture_logs() as logs:
+        shown = [ask("GET", path_of(of, view)).json for _ in range(2)]
+
+    says = (
+        "this host does not know the time zone Europe/Atlantis of Primary: all its times are computed in UTC"
+    )
+    assert [each["warnings"] for each in shown] == [[says]] * 2
+    # Once in a process.
+    assert [each for each in logs if each["event"] == "time zone is unknown, using UTC"] == [
+        {
+            "event": "time zone is unknown, using UTC", "log_level": "warning", "kind": "schedule",
+            "unique_id": of.unique_id, "time_zone": "Europe/Atlantis",
+        }
+    ]  # fmt: skip
+    assert ask("GET", path_of(schedule(), view)).json["warnings"] == []
 
 
 def test_the_turns_of_a_removed_user_are_a_gap(timeline, oncall, world, schedule, turns, now):
