@@ -6,10 +6,11 @@ No field has a default: a create uses the table's default for a missing field, a
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import IntEnum
 from functools import lru_cache
+from itertools import permutations
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -252,22 +253,23 @@ class QueryMoment(OptionalMoment):
 
 
 class WordSet(fields.Field[frozenset[str]]):
-    """Words of a query, separated by commas, as a set; "" means none. Each must be one of `known`."""
+    """Some of a few known words in a query, separated by commas, as a set; "" means none."""
 
-    default_error_messages = {"unknown": "Only these words: {known}."}
+    default_error_messages = {"unknown": "Only these words, separated by commas: {known}."}
 
-    def __init__(self, known: Iterable[str], description: str) -> None:
+    def __init__(self, known: Sequence[str], description: str) -> None:
+        orders = (order for count in range(len(known) + 1) for order in permutations(known, count))
         self.known = tuple(known)
-        pattern = f"^(({'|'.join(self.known)})(,|$))*$"
-        super().__init__(metadata={"description": description, "type": "string", "pattern": pattern})
+        self._sets = {",".join(order): frozenset(order) for order in orders}
+        super().__init__(metadata={"description": description, "type": "string", "enum": list(self._sets)})
 
     def _deserialize(
         self, value: object, attr: str | None, data: RawData, **kwargs: object
     ) -> frozenset[str]:
-        words = frozenset(word.strip() for word in str(value).split(",") if word.strip())
-        if not words.issubset(self.known):
+        found = self._sets.get(value) if isinstance(value, str) else None
+        if found is None:
             raise self.make_error("unknown", known=", ".join(self.known))
-        return words
+        return found
 
 
 class QueryDay(QueryMoment):
