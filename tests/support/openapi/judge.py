@@ -116,12 +116,12 @@ class Judge:
 
 
 def _list_optional(route: Any, authorization: str) -> set[str]:
-    """Return the required fields that a PUT may omit: with Token all, else those of its resource."""
-    if route.method != "PUT":
-        return set()
-    if authorization.lower().startswith("token") and route.body is not None:
+    """Return the required fields that may be omitted: by a PUT with Token all, else those of the resource."""
+    is_client = authorization.lower().startswith("token")
+    if route.method == "PUT" and is_client and route.body is not None:
         return set(route.body.fields)
-    return set(getattr(getattr(route.view, "__self__", None), "put_may_omit", ()))
+    names = {"PUT": "put_may_omit", "POST": "client_may_omit" if is_client else ""}.get(route.method, "")
+    return set(getattr(getattr(route.view, "__self__", None), names, ()))
 
 
 def _read_sent(case: Any, response: Any) -> Any:
