@@ -56,7 +56,7 @@ def test_the_result_of_another_process_reaches_the_sender(web):
     assert (event["incident"], event["incident_created"]) == (1, True)
 
 
-def test_a_stop_of_the_web_process_ends_the_request_at_once(web):
+def test_a_stop_of_the_web_process_ends_the_request(web):
     sender = Sender(web)
     wait_until(lambda: is_accepted(web.port))
 
