@@ -17,6 +17,7 @@ from models.domain.effects import (
     EntityState,
     ExpectPing,
     IncidentState,
+    MailStakeholders,
     ReclaimEntities,
     ReconcileTimers,
     RecordLog,
@@ -242,4 +243,5 @@ UPDATES: dict[type[Effect], Callable[..., None]] = {
     SaveGroups: _save_groups,
     **dict.fromkeys((AddNote, AddTag, AddTask, ApplyTaskTemplate, RecordLog), _ignore),
     **dict.fromkeys((ReconcileTimers, CreateNotification, CancelNotifications, ExpectPing), _ignore),
+    MailStakeholders: _ignore,
 }

@@ -16,6 +16,7 @@ from pipeline.sources.cleaning import clean_line, clean_text
 MAX_TITLE = 120
 MAX_NAME = 40
 MAX_SUMMARY = 2_000
+MAX_STAKEHOLDER_BODY = 4_000
 # At most this many incidents are listed in one message; the others are counted.
 MAX_LISTED = 100
 
@@ -67,6 +68,23 @@ class InvitationDetails:
     teams: Sequence[str]
     inviter: str
     link: str
+
+
+@dataclass(frozen=True, slots=True)
+class StakeholderText:
+    """What a mail to a stakeholder says: the sender's words, which may be empty, and the incident.
+
+    `author` is the name of the member who wrote the words; empty if the alert names none.
+    """
+
+    subject: str
+    body: str
+    author: str
+    number: int
+    title: str
+    service: str | None
+    status: IncidentStatus
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +200,26 @@ def build_invitation_content(invitation: InvitationDetails, recipient: Recipient
         ),
         "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"
         "ask the person who invites you.",
+    )
+
+
+def build_stakeholder_content(text: StakeholderText, recipient: Recipient) -> MessageContent:
+    """Return a mail to a stakeholder, who cannot acknowledge: it has no link."""
+    title = _shorten(text.title, MAX_TITLE) or "(no title)"
+    details = [
+        LabelledText("Incident", f"#{text.number} {title}"),
+        LabelledText("Where", _get_service_name(text.service)),
+        LabelledText("Status", text.status.name.lower()),
+        LabelledText("Since", format_time(text.since, recipient.zone)),
+    ]
+    if text.author:
+        details.append(LabelledText("From", _shorten(text.author, 200)))
+    subject = _shorten(text.subject, MAX_TITLE) or title
+    return MessageContent(
+        f"[{_shorten(_get_service_name(text.service), MAX_NAME)}] #{text.number} {subject}",
+        (f"Hello {_shorten(recipient.name)},", "", "you get this mail as a stakeholder of this incident."),
+        tuple(details),
+        closing=clean_text(text.body, MAX_STAKEHOLDER_BODY),
     )
 
 

@@ -12,6 +12,7 @@ from models.domain.reasons import Reason, make_reason
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
+from pipeline.stakeholders import STAGE, decide
 from pipeline.topology import Segment, Stage
 
 # The work of rules after which a batch ends, in budgets of an alert. In the worst case a quarter of a budget
@@ -78,8 +79,21 @@ def _run_segment(
         if decision.routed or not decision.continues:
             break
     progress = _add_decisions(progress, alert, decisions, next_stage)
+    if progress.ended and isinstance(state, LaneState):
+        progress = _mail_stakeholders(progress, outcome)
     routed = decisions[-1][1].routed if decisions else ()
     return [replace(progress, alert=alert, service=service) for alert, service in routed] or [progress]
+
+
+def _mail_stakeholders(progress: AlertInProgress, outcome: ChangeSet) -> AlertInProgress:
+    """Add the effect for the stakeholders of an alert that passed its last stage, and the reason."""
+    found = decide(progress.alert, progress.incident, progress.alert.effective_at)
+    if found is None:
+        return progress
+    reason, effect = found
+    if effect is not None:
+        outcome.effects.append(effect)
+    return replace(progress, reasons=(*progress.reasons, (STAGE, reason)))
 
 
 def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> AlertInProgress:

@@ -177,7 +177,7 @@ SETTINGS = (
     Setting("web_threads", "64", _parse_count, "alerts that one web process handles at the same time; half as many other requests"),
     Setting("worker_threads", "8", _parse_count, "queue messages that one worker processes at the same time"),
     Setting("pipeline_queues", "", _parse_stages, "stages after which a new queue begins, separated by commas"),
-    Setting("smtp_host", "", str, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email",)),
+    Setting("smtp_host", "", str, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email", "stakeholder_mail")),
     Setting("smtp_port", "25", _parse_port, "port of the mail relay"),
     Setting("smtp_tls", "none", _build_choice_parser("none", "starttls", "tls"), "none, starttls or tls"),
     Setting("smtp_ca_file", "", _parse_file, "file with certificates to trust for the mail relay, in addition to those of the system"),

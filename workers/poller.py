@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import structlog
 
-from models.domain.channels import CHANNELS, get_channel_name
+from models.domain.channels import DELIVERY_CHANNELS, get_channel_name
 from models.store.base import STORE_ERRORS, connection
 from runtime.redis import redis_status
 from workers.alerts import process_lane, process_router
@@ -33,7 +33,7 @@ class Poller:
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._requested = {channel: threading.Event() for channel in CHANNELS}
+        self._requested = {channel: threading.Event() for channel in DELIVERY_CHANNELS}
         self._threads = [threading.Thread(target=self._poll, name="poller", daemon=True)]
         for channel in self._requested:
             self._threads.append(

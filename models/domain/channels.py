@@ -50,6 +50,14 @@ CHANNELS: dict[int, ChannelSpec] = {
     for spec in (ChannelSpec(ContactType.EMAIL, "email", "e-mail", address=EMAIL_ADDRESS),)
 }
 
+# Mails to stakeholders have a channel of their own, so that they never delay a message to a person on call.
+# No contact can name it.
+STAKEHOLDER_CHANNEL = 201
+STAKEHOLDER_SPEC = ChannelSpec(STAKEHOLDER_CHANNEL, "stakeholder_mail", "e-mail to stakeholders")
+
+# All channels that have messages: those of contacts, and that of stakeholders.
+DELIVERY_CHANNELS: ChainMap[int, ChannelSpec] = ChainMap(CHANNELS, {STAKEHOLDER_CHANNEL: STAKEHOLDER_SPEC})
+
 # The contact types that a contact can name: those of the contract, and those of the channels.
 CONTACT_TYPES: ChainMap[int, Any] = ChainMap(CHANNELS, dict.fromkeys(map(int, ContactType)))
 
@@ -59,4 +67,5 @@ USER_EMAIL_CHANNEL = ContactType.EMAIL
 
 def get_channel_name(contact_type: int) -> str:
     """Return the name of a channel. Stored messages can have a contact type whose channel was removed."""
-    return CHANNELS[contact_type].name if contact_type in CHANNELS else f"removed_{contact_type}"
+    spec = DELIVERY_CHANNELS.get(contact_type)
+    return spec.name if spec is not None else f"removed_{contact_type}"

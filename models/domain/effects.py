@@ -381,6 +381,26 @@ class ExpectPing:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class MailStakeholders:
+    """Mail the stakeholders of an incident, each once for the same text.
+
+    `users` are usernames, `teams` unique_ids, `emails` addresses in lower case; each may be unknown. Without
+    `subject` and `body`, the mail describes the incident. `created_by` is the username of the author.
+    """
+
+    incident: str
+    at: datetime
+    users: tuple[str, ...]
+    teams: tuple[str, ...]
+    emails: tuple[str, ...]
+    subject: str
+    body: str
+    time_zone: str
+    created_by: str
+    author: Author
+
+
 Effect = (
     SaveIncident
     | SaveEntity
@@ -399,6 +419,7 @@ Effect = (
     | AdvanceRoundRobin
     | ExpectPing
     | SaveGroups
+    | MailStakeholders
 )
 
 

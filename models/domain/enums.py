@@ -224,6 +224,7 @@ class MessageKind(StrEnum):
     CODE = "code"
     # The notifications of a day for an address that is not verified. It has notifications.
     DAILY = "daily"
+    STAKEHOLDER = "stakeholder"
 
 
 class AttemptOutcome(StrEnum):

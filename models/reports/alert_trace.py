@@ -17,7 +17,7 @@ from models.domain.enums import (
     Urgency,
     WorkState,
 )
-from models.domain.reasons import Reason, from_json
+from models.domain.reasons import Reason, from_json, make_reason
 from models.store.base import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
@@ -25,6 +25,7 @@ from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.routers import GlobalRouter
 from models.tables.services import DeletedIntegration, Integration, Service
+from models.tables.stakeholders import StakeholderMail
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod
 
@@ -199,7 +200,8 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
     deliveries: dict[int, list[JsonDict]] = {}
     for notification, entry in load_notification_entries(Notification.id.in_(found)):
         deliveries.setdefault(notification.incident_id, []).append(entry)
-    groups: tuple[dict[int, Any], ...] = (logs, timers, deliveries)
+    mails = _load_stakeholder_mails(rows, limit)
+    groups: tuple[dict[int, Any], ...] = (logs, timers, deliveries, mails)
     return [
         {
             "incident_number": incident.incident_number,
@@ -211,10 +213,40 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
             "log": [build_log_entry(row) for row in logs.get(incident.id, ())[:limit]],
             "timers": [_build_timer(row) for row in timers.get(incident.id, ())[:limit]],
             "deliveries": deliveries.get(incident.id, [])[:limit],
+            "stakeholders": mails.get(incident.id, [])[:limit],
             "is_truncated": any(len(group.get(incident.id, ())) > limit for group in groups),
         }
         for incident in incidents
     ]
+
+
+def _load_stakeholder_mails(incidents: Collection[int], limit: int) -> dict[int, list[dict[str, object]]]:
+    found: dict[int, list[dict[str, object]]] = {}
+    for mail in load_stakeholder_mails(
+        StakeholderMail.id.in_(_select_first(StakeholderMail, incidents, limit, StakeholderMail.id))
+    ):
+        found.setdefault(mail.incident_id, []).append(
+            {"at": mail.created_at, "what": "stakeholder_mail", "reason": str(describe_mail(mail))}
+        )
+    return found
+
+
+def load_stakeholder_mails(where: peewee.Expression) -> list[StakeholderMail]:
+    """Load mails to stakeholders with their messages, in order."""
+    query = StakeholderMail.select(StakeholderMail, Message).join(Message, peewee.JOIN.LEFT_OUTER)
+    return list(query.where(where).order_by(StakeholderMail.id))
+
+
+def describe_mail(mail: StakeholderMail) -> Reason:
+    """Return what became of a mail to a stakeholder."""
+    message = mail.message
+    if message is None:
+        state, outcome = "not sent", mail.outcome
+    elif message.state == MessageStatus.PENDING:
+        state, outcome = "not sent yet", message.outcome
+    else:
+        state, outcome = MessageStatus(message.state).name.lower(), message.outcome
+    return make_reason("stakeholder_mail", stakeholder=mail.name, state=state).add(outcome)
 
 
 def show_rule(record: Mapping[str, object]) -> dict[str, object]:

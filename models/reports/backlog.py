@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import peewee
 
-from models.domain.channels import CHANNELS
+from models.domain.channels import DELIVERY_CHANNELS
 from models.domain.enums import AttemptOutcome, WorkState
 from models.reports import dead_letters
 from models.store import bulk
@@ -78,7 +78,7 @@ def measure_backlog(now: datetime) -> Backlog:
         oldest=min(since, default=None),
         dead_letters=dead_letters.count(),
         timers=_count_overdue_timers(now),
-        messages={int(channel): _count_unsent(channel, now) for channel in CHANNELS},
+        messages={int(channel): _count_unsent(channel, now) for channel in DELIVERY_CHANNELS},
     )
 
 

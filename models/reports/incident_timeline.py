@@ -7,15 +7,22 @@ from collections.abc import Callable, Collection, Iterable
 
 import peewee
 
-from models.reports.alert_trace import JsonDict, build_log_entry, load_notification_entries
+from models.reports.alert_trace import (
+    JsonDict,
+    build_log_entry,
+    describe_mail,
+    load_notification_entries,
+    load_stakeholder_mails,
+)
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.notifications import Message, Notification
+from models.tables.stakeholders import StakeholderMail
 
 # An entry of the timeline: (kind, row number).
 Key = tuple[int, int]
 
-LOG, NOTE, NOTIFICATION = range(3)
+LOG, NOTE, NOTIFICATION, STAKEHOLDER = range(4)
 
 
 def select_entries(incident: Incident) -> peewee.ModelCompoundSelectQuery:
@@ -25,10 +32,14 @@ def select_entries(incident: Incident) -> peewee.ModelCompoundSelectQuery:
     notifications = Notification.select(peewee.SQL(str(NOTIFICATION)), Notification.id, _HAPPENED_AT).join(
         Message
     )
+    mails = StakeholderMail.select(
+        peewee.SQL(str(STAKEHOLDER)), StakeholderMail.id, StakeholderMail.created_at
+    )
     query = (
         logs.where(IncidentLog.incident == incident)
         # Notes of people are in the log already.
         .union_all(notes.where(IncidentNote.incident == incident, IncidentNote.user.is_null()))
+        .union_all(mails.where(StakeholderMail.incident == incident))
         .union_all(notifications.where(Notification.incident == incident, _HAPPENED_AT.is_null(False)))
     )
     return query.order_by(peewee.SQL("3, 1, 2")).tuples()
@@ -81,6 +92,16 @@ def _load_notifications(rows: Collection[int]) -> dict[int, JsonDict]:
     return found
 
 
+def _load_stakeholder_mails(rows: Collection[int]) -> dict[int, dict[str, object]]:
+    return {
+        mail.id: _build_entry(
+            "stakeholder",
+            {"at": mail.created_at, "what": "stakeholder_mail", "reason": str(describe_mail(mail))},
+        )
+        for mail in load_stakeholder_mails(StakeholderMail.id.in_(rows))
+    }
+
+
 def _build_entry(kind: str, data: JsonDict, **more: JsonDict) -> JsonDict:
     return {"kind": kind, "actor": None, "alert": None, "notification": None, **data, **more}
 
@@ -89,4 +110,5 @@ _LOADERS: dict[int, Callable[[Collection[int]], dict[int, JsonDict]]] = {
     LOG: _load_logs,
     NOTE: _load_notes,
     NOTIFICATION: _load_notifications,
+    STAKEHOLDER: _load_stakeholder_mails,
 }

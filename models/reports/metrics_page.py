@@ -11,7 +11,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
-from models.domain.channels import CHANNELS
+from models.domain.channels import DELIVERY_CHANNELS
 from models.reports.backlog import list_live, measure_backlog
 from models.store.base import store
 from runtime import metrics
@@ -59,7 +59,7 @@ class _Collector(Collector):
 def _collect_gauges(now: datetime) -> Iterator[MetricFamily]:
     backlog = measure_backlog(now)
     living = list_live(now)
-    channels = [(CHANNELS[kind].name, unsent) for kind, unsent in backlog.messages.items()]
+    channels = [(DELIVERY_CHANNELS[kind].name, unsent) for kind, unsent in backlog.messages.items()]
     started = {
         process.kind: process.started_at for process in sorted(living, key=lambda process: process.started_at)
     }

@@ -10,6 +10,7 @@ Two tables name the function of each kind of effect: FOLDS in memory, WRITERS in
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 
+from models.domain.channels import STAKEHOLDER_CHANNEL
 from models.domain.effects import (
     AddNote,
     AddResponder,
@@ -25,6 +26,7 @@ from models.domain.effects import (
     EntityState,
     EventState,
     ExpectPing,
+    MailStakeholders,
     ReclaimEntities,
     ReconcileTimers,
     RecordLog,
@@ -46,6 +48,7 @@ from models.write.incident_details import (
 )
 from models.write.incidents import insert_groups, insert_logs, write_incidents
 from models.write.notifications import NewNotification, cancel_pending, write_notifications
+from models.write.stakeholders import write_stakeholder_mails
 from models.write.timers import write_timers
 
 Kind = type[Effect] | type[EventState]
@@ -80,7 +83,8 @@ def apply(
             folded.add(write(items, incident_rows) or ())
     written = [each for each in folded.notifications.values() if each.message and not each.pieces_of]
     channels = (each.notification.channel for each in written)
-    return ApplyResult(frozenset(channels))
+    others = {STAKEHOLDER_CHANNEL} if folded.get(MailStakeholders) else set()
+    return ApplyResult(frozenset(channels) | others)
 
 
 @dataclass(slots=True)
@@ -154,7 +158,7 @@ FOLDS: dict[type[Effect], Callable[..., None]] = {
     CancelNotifications: _fold_cancellation,
     **dict.fromkeys((SaveIncident, ReclaimEntities, RecordLog, ReconcileTimers), _keep),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _keep),
-    **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups), _keep),
+    **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups, MailStakeholders), _keep),
 }
 
 # The writers, in the order in which they run. A writer gets the folded items of its kind, and the row numbers
@@ -178,4 +182,6 @@ WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     CancelNotifications: cancel_pending,
     ExpectPing: write_pings,
     CreateNotification: write_notifications,
+    # The last one, because it locks what other lanes of the account may need.
+    MailStakeholders: write_stakeholder_mails,
 }

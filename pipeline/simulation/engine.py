@@ -21,6 +21,7 @@ from models.domain.effects import (
     Effect,
     EventState,
     ExpectPing,
+    MailStakeholders,
     NotificationState,
     ReclaimEntities,
     ReconcileTimers,
@@ -391,7 +392,7 @@ CONSEQUENCES: dict[type[Effect], Callable[..., None]] = {
     CancelNotifications: _cancel_notifications,
     **dict.fromkeys((SaveEntity, ReleaseEntities, ReclaimEntities), _ignore),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _ignore),
-    **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups), _ignore),
+    **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups, MailStakeholders), _ignore),
 }
 
 

@@ -13,8 +13,8 @@ from workers.lane_turns import Linger
 from workers.timers import fire
 
 PIPELINE = {"pipeline.normalize", "pipeline.route", "pipeline.rules", "pipeline.incident"}
-OTHERS = {"routers", "timers", "maintenance", "reconcile", "heartbeats", "deliver.email"}
-QUEUES = PIPELINE | OTHERS
+OTHERS = {"routers", "timers", "maintenance", "reconcile", "heartbeats"}
+QUEUES = PIPELINE | OTHERS | {"deliver.email", "deliver.stakeholder_mail"}
 
 
 def test_an_actor_has_the_name_of_its_queue():

@@ -134,6 +134,8 @@ def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
     """Yield the past and future entries of an incident, each with its time."""
     for entry in incident["log"]:
         yield entry["at"], f"{entry['what']:<12} {entry['reason']}"
+    for entry in incident["stakeholders"]:
+        yield entry["at"], f"{'stakeholder':<12} {entry['reason']}"
     for timer in incident["timers"]:
         outcome = timer["outcome"] or f"pending until {_format_time(timer['due_at'])}"
         yield (

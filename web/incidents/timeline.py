@@ -44,9 +44,9 @@ class NotificationSchema(Schema):
 
 
 class TimelineEntrySchema(Schema):
-    """An entry of the timeline. `kind` is log (a change of the incident), note (of a rule) or notification
-    (sent or not). `what` is a short name of the event, and `reason` says why it happened. `alert` is the
-    unique_id of the alert that caused it."""
+    """An entry of the timeline. `kind` is log (a change of the incident), note (of a rule), notification
+    (sent or not) or stakeholder (a mail, sent or not). `what` is a short name of the event, and `reason` says
+    why it happened. `alert` is the unique_id of the alert that caused it."""
 
     at = Moment(dump_only=True)
     kind = Text(dump_only=True)

@@ -14,7 +14,7 @@ from threading import get_ident
 import dramatiq
 import structlog
 
-from models.domain.channels import CHANNELS, get_channel_name
+from models.domain.channels import DELIVERY_CHANNELS, STAKEHOLDER_CHANNEL, get_channel_name
 from models.domain.reasons import Reason, make_reason
 from models.store.base import STORE_ERRORS, store
 from models.tables.notifications import Message
@@ -64,9 +64,10 @@ _in_flight: dict[int, int] = {}
 
 def configure(settings: Settings) -> None:
     """Create the channels with these settings; once, when a process starts."""
-    for contact_type, spec in CHANNELS.items():
+    for number, spec in DELIVERY_CHANNELS.items():
         channel = create_channel(spec.name, settings)
-        _runtimes[contact_type] = ChannelRuntime(spec.name, channel, settings.public_url)
+        gate = RelayGate(max_threads=1) if number == STAKEHOLDER_CHANNEL else RelayGate()
+        _runtimes[number] = ChannelRuntime(spec.name, channel, settings.public_url, gate)
 
 
 def create_channel(name: str, settings: Settings) -> Channel:
@@ -87,7 +88,7 @@ def declare_actor(channel: int) -> "dramatiq.Actor[[], None]":
 
 
 # Dramatiq's own command listens to the queues of the actors that it finds at its start.
-ACTORS = {channel: declare_actor(channel) for channel in CHANNELS}
+ACTORS = {channel: declare_actor(channel) for channel in DELIVERY_CHANNELS}
 
 
 def enqueue(channels: Iterable[int]) -> None:

@@ -41,9 +41,11 @@ from pipeline.messages import (
     build_code_content,
     build_incidents_content,
     build_invitation_content,
+    build_stakeholder_content,
     build_test_content,
 )
 from schedules.escalation.notifications import get_cancel_reason
+from workers.delivery import stakeholder_mails
 from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.daily import DAILY_LIMIT, count_recent_messages
 from workers.delivery.transport.channel import OutgoingMessage
@@ -177,7 +179,7 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
     recipient = _Recipient(*found)
     if recipient.requested_by is not None:
         rendered = _render_without_notifications(message_row, recipient, public_url, now)
-        return replace(rendered, obstacle=_find_obstacle(recipient, message_row, now))
+        return replace(rendered, obstacle=rendered.obstacle or _find_obstacle(recipient, message_row, now))
     pending = [_PendingNotification(*row) for row in _PENDING.rows(message=message_row)]
     cancelled = {
         notification.notification: reason
@@ -223,6 +225,8 @@ def _render_without_notifications(
 ) -> RenderedMessage:
     """Render a message without notifications: an invitation, a code or a test message."""
     requested_by = recipient.requested_by or ""
+    if recipient.kind == MessageKind.STAKEHOLDER:
+        return _render_stakeholder_mail(message_row, recipient, now)
     if recipient.removed_at is not None:
         return RenderedMessage(None)
     if recipient.kind == MessageKind.INVITATION:
@@ -233,6 +237,20 @@ def _render_without_notifications(
             return RenderedMessage(None)
         return _render(recipient, build_code_content(code, requested_by, recipient.reader), now)
     return _render(recipient, build_test_content(requested_by, recipient.reader, now), now)
+
+
+def _render_stakeholder_mail(message_row: int, recipient: _Recipient, now: datetime) -> RenderedMessage:
+    """Render a mail to a stakeholder, if this member or address may still get it."""
+    mail = stakeholder_mails.load(message_row)
+    if mail is None:
+        return RenderedMessage(None)
+    to = stakeholder_mails.find_address(mail)
+    if isinstance(to, Reason):
+        empty = OutgoingMessage(recipient.message_id, "", MessageContent("", ()), now)
+        return RenderedMessage(empty, obstacle=(DeliveryOutcome.CANCELLED, to))
+    reader = Recipient(mail.name, mail.user.time_zone if mail.user else mail.time_zone)
+    content = build_stakeholder_content(stakeholder_mails.summarize(mail), reader)
+    return RenderedMessage(OutgoingMessage(recipient.message_id, to, content, now))
 
 
 def _render_invitation(

@@ -29,6 +29,7 @@ from models.tables.notifications import Attempt, Message, Notification
 from models.tables.postmortems import PostmortemIncident
 from models.tables.rate_limits import RateLimit
 from models.tables.services import DeletedIntegration
+from models.tables.stakeholders import StakeholderMail
 from models.tables.timers import Timer
 
 # Rows that one search reads, without a lock.
@@ -163,7 +164,14 @@ def _can_delete_message(before: datetime) -> peewee.Expression:
             | (Incident.resolved_date >= before),
         )
     )
-    return (Message.state != MessageStatus.PENDING) & (Message.done_at < before) & ~_exists(needed)
+    # Without the row of a mail, a repeated alert would mail its stakeholder again.
+    repeatable = (
+        StakeholderMail.select()
+        .join(Incident)
+        .where(StakeholderMail.message == Message.id, Incident.status < IncidentStatus.RESOLVED)
+    )
+    is_done = (Message.state != MessageStatus.PENDING) & (Message.done_at < before)
+    return is_done & ~_exists(needed) & ~_exists(repeatable)
 
 
 def _can_delete_incident(before: datetime) -> peewee.Expression:
@@ -229,7 +237,7 @@ NOTIFICATIONS = Kind(
     Message,
     _can_delete_message,
     Message.created_at,
-    referring=(Attempt.message, Notification.message),
+    referring=(Attempt.message, Notification.message, StakeholderMail.message),
 )
 INCIDENTS = Kind(
     "incidents",
@@ -244,6 +252,7 @@ INCIDENTS = Kind(
         IncidentResponder.incident,
         IncidentAssignment.incident,
         IncidentTask.incident,
+        StakeholderMail.incident,
     ),
     released=(Entity.last_incident,),
 )

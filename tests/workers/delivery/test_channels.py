@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
+from models.domain.channels import CHANNELS, DELIVERY_CHANNELS, USER_EMAIL_CHANNEL
 from models.domain.enums import ContactType
 from runtime.settings import SETTINGS, find_unset, load
 from web.routes import ROUTES
 from workers.delivery import channels
 from workers.delivery.deliver import create_channel
 
-NAMES = [spec.name for spec in CHANNELS.values()]
+NAMES = [spec.name for spec in DELIVERY_CHANNELS.values()]
 
 
 def test_each_channel_has_a_file_and_each_file_is_a_channel():
@@ -41,7 +41,7 @@ def test_settings_are_needed_by_channels_of_the_table():
     assert {name for setting in SETTINGS for name in setting.needed_by} <= set(NAMES)
 
 
-@pytest.mark.parametrize("spec", CHANNELS.values(), ids=NAMES)
+@pytest.mark.parametrize("spec", DELIVERY_CHANNELS.values(), ids=NAMES)
 def test_a_channel_with_buttons_has_a_module_and_a_route_that_they_call(spec):
     module = f"web.callbacks.{spec.name}"
     has_module = find_spec("web.callbacks") is not None and find_spec(module) is not None

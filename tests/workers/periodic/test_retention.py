@@ -40,7 +40,7 @@ KEPT = {
             "sla", "tag",
             "escalation_policy", "task_template", "template_task", "schedule", "schedule_override", "service",
             "integration", "added_application", "alert_rule", "outgoing_rule", "alert_grouping_policy",
-            "global_router", "router_rule", "maintenance", "maintenance_service",
+            "global_router", "router_rule", "maintenance", "maintenance_service", "stakeholder_address",
         ),
         "people wrote this configuration, and people delete it",
     ),

@@ -21,8 +21,11 @@ class RelayGate:
     `clock` is any monotonic clock, in seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, max_threads: int = MAX_THREADS
+    ) -> None:
         self._clock = clock
+        self._max_threads = max_threads
         # Failures in a row, and when the relay can be tried again after the last one.
         self._failures = 0
         self._retry_at = 0.0
@@ -42,7 +45,7 @@ class RelayGate:
     def _get_capacity(self) -> int:
         """Return how many threads may use the relay now."""
         if self._failures < FAILURE_THRESHOLD:
-            return MAX_THREADS
+            return self._max_threads
         return 1 if self._clock() >= self._retry_at else 0
 
     def leave(self) -> bool:
