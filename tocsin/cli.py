@@ -32,6 +32,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tocsin.commands.link_key:rotate_link_key",
         "Replace the key that signs links: all links of before end.",
     ),
+    "stakeholders": (
+        "tocsin.commands.stakeholders:stakeholders",
+        "List and change the addresses outside the account that alerts may mail.",
+    ),
     "oncall": (
         "tocsin.commands.oncall:oncall",
         "Show who is on call, and whom each escalation policy would notify.",

@@ -26,6 +26,7 @@ from web.account import (
     members,
     notification_preferences,
     profile,
+    stakeholders,
     tokens,
 )
 from web.http import openapi
@@ -263,6 +264,7 @@ ROUTES: tuple[Route, ...] = (
     route("Members", "POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Tokens", "GET", "/api/tocsin/tokens/", tokens.index, permission=MEMBER, response=tokens.PAGE),
     route("Tokens", "POST", "/api/tocsin/tokens/", tokens.create, permission=MEMBER, status=201, body=tokens.NEW_TOKEN, response=tokens.NEW_TOKEN),
+    *crud("Stakeholders", "/api/tocsin/stakeholders/", stakeholders.STAKEHOLDERS),
     *crud("Tokens", "/api/tocsin/users/<username>/tokens/", tokens.TOKENS, exclude=("create",)),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.send, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.show, permission=OWN, response=contact_codes.VERIFICATION),

@@ -41,7 +41,7 @@ SEEN_BY_ALL = {
 }
 
 # Refused to all plain members without a custom role.
-FOR_ADMINS = {"/api/v2/account/events/router/", "/api/account/customroles/"}
+FOR_ADMINS = {"/api/v2/account/events/router/", "/api/account/customroles/", "/api/tocsin/stakeholders/"}
 
 GUARDED = [route for route in ROUTES if route.path not in OPEN]
 WITH_IDS = [route for route in GUARDED if "<" in route.path]
@@ -119,6 +119,7 @@ WITHOUT_NAMES = (
     "/api/account/customroles/",
     "/api/incidents/filter/",
     "/api/tocsin/applications/",
+    "/api/tocsin/stakeholders/",
     "/api/tocsin/tokens/",
     "/api/v2/account/events/router/",
 )

@@ -34,9 +34,9 @@ def add_account(name: str, email: str, as_json: bool) -> None:
     """Add an account with its owner and a token for the owner. The token is shown only once."""
     with write_transaction():
         now = store().now()
-        account_row, owner = provisioning.create_account(name, _check_address(email), now)
+        account_row, owner = provisioning.create_account(name, check_address(email), now)
         token = provisioning.issue_token(owner, "command line", now)
-    _print_result(
+    print_result(
         {"account_id": account_row.account_identifier, "username": owner.username, "token": token}, as_json
     )
 
@@ -61,7 +61,7 @@ def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
         "owner": new_owner.username,
         "admin": old_owner.username,
     }
-    _print_result(result, as_json)
+    print_result(result, as_json)
 
 
 # An account always has exactly one owner, so no user is added as an owner.
@@ -86,9 +86,9 @@ def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> No
             raise click.ClickException(to_printable(f"{email} is already a user of {found.name}"))
         now = store().now()
         user_row = provisioning.create_user(
-            found, _check_address(email), AccountRole[role.upper()], now, is_verified=True
+            found, check_address(email), AccountRole[role.upper()], now, is_verified=True
         )
-    _print_result(
+    print_result(
         {"account_id": found.account_identifier, "username": user_row.username, "role": role}, as_json
     )
 
@@ -110,7 +110,7 @@ def create_token(email: str, account_id: str | None, name: str, days: int | None
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
         token_text = provisioning.issue_token(_find_user(email, account_id), name, now, expires_at)
-    _print_result({"token": token_text}, as_json)
+    print_result({"token": token_text}, as_json)
 
 
 @token.command("list")
@@ -186,14 +186,14 @@ def _find_user(email: str, account_id: str | None) -> User:
     return found[0]
 
 
-def _check_address(email: str) -> str:
+def check_address(email: str) -> str:
     name, at, domain = email.partition("@")
     if not (name and at and domain) or any(char.isspace() for char in email):
         raise click.UsageError(f"{email} is not an e-mail address")
     return email
 
 
-def _print_result(result: dict[str, str], as_json: bool) -> None:
+def print_result(result: dict[str, str], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result))
         return

@@ -100,6 +100,7 @@ SIMULATION = keys(
     "at until service integration source alerts simulated_events incidents notified warnings continues_at"
     " is_truncated"
 )
+STAKEHOLDER = keys("unique_id email name")
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
 ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
@@ -422,6 +423,7 @@ OPERATIONS = (
         "AlertRule",
     ),
     *crud_rows(ROUTERS, "router_id", "router", ROUTER),
+    *crud_rows("/api/tocsin/stakeholders/", "stakeholder_id", "stakeholder", STAKEHOLDER),
     *crud_rows(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
     Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", is_list=True, noun="RouterRule"),
     Row("GET", "/api/account/available_incident_services/", 200, SERVICE, is_list=True),

@@ -108,6 +108,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
                 {"action_type": 8, "value": "{{payload.host}}: {{message}}"},
             ],
         },
+        "stakeholder": {"email": "press@example.org", "name": "Press"},
         "router": {"name": "Front door", "description": "For all tools"},
         "router_rule": {
             "name": "Databases",
@@ -218,6 +219,7 @@ def create_samples(ask: Any, world: World) -> Samples:
     make("post_incident_task_id", f"{team}post_incident_tasks/", "post_incident_task")
     policies = f"{team}services/{ids['service_id']}/alert-grouping-policies/"
     make("grouping_policy_id", policies, "grouping_policy")
+    make("stakeholder_id", "/api/tocsin/stakeholders/", "stakeholder")
     make("router_id", "/api/v2/account/events/router/", "router")
     make("ruleset_id", f"/api/v2/account/events/router/{ids['router_id']}/rulesets/", "router_rule")
     make("contact_id", f"{user}contacts/", "contact")

@@ -54,6 +54,7 @@ RULES = {
     r"An account has only one owner\.": "interface, account member",
     r"Another role of the account has this name\.": "interface, account custom role: unique name",
     r"A member of this account already has this address\.": "two people cannot share an address",
+    r"The list already has this address\.": "an address is in the list of stakeholders once",
     r"This responder was already asked to help\.": "contract 4",
     r"This user is already in the team\.": "contract 4",
     r"The incident already has this tag\.": "contract 4",

@@ -1,0 +1,71 @@
+"""`tocsin stakeholders`: the addresses outside the account that alerts may mail."""
+
+import json
+
+import click
+
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.stakeholders import StakeholderAddress
+from tocsin.commands.accounts import (
+    account_option,
+    as_json_option,
+    check_address,
+    find_account,
+    print_result,
+    write_transaction,
+)
+from tocsin.commands.output import to_printable
+
+
+@click.group()
+def stakeholders() -> None:
+    """List and change the addresses outside the account that alerts may mail."""
+
+
+@stakeholders.command("list")
+@account_option
+@as_json_option
+def list_stakeholders(account_id: str | None, as_json: bool) -> None:
+    """List the allowed addresses."""
+    with write_transaction():
+        query = StakeholderAddress.select().where(StakeholderAddress.account == find_account(account_id))
+        rows = [{"email": row.email, "name": row.name} for row in query.order_by(StakeholderAddress.id)]
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    for row in rows:
+        click.echo(to_printable(f"{row['email']}  {row['name']}"))
+
+
+@stakeholders.command("add")
+@click.argument("email")
+@click.argument("name")
+@account_option
+@as_json_option
+def add_stakeholder(email: str, name: str, account_id: str | None, as_json: bool) -> None:
+    """Allow alerts to mail an address. NAME is shown in timelines, where the address is not."""
+    with write_transaction():
+        account = find_account(account_id)
+        address = check_address(email).lower()
+        if StakeholderAddress.get_or_none(account=account, email=address) is not None:
+            raise click.ClickException(to_printable(f"{email} is in the list already"))
+        StakeholderAddress.create(
+            unique_id=new_uuid(), creation_date=store().now(), account=account, email=address, name=name[:255]
+        )
+    print_result({"email": address, "name": name[:255]}, as_json)
+
+
+@stakeholders.command("remove")
+@click.argument("email")
+@account_option
+@as_json_option
+def remove_stakeholder(email: str, account_id: str | None, as_json: bool) -> None:
+    """Remove an address from the list. Mails to it that are not sent yet are cancelled."""
+    with write_transaction():
+        account, address = find_account(account_id), email.strip().lower()
+        row = StakeholderAddress.get_or_none(account=account, email=address)
+        if row is None:
+            raise click.ClickException(to_printable(f"{email} is not in the list"))
+        row.delete_instance()
+    print_result({"removed": address}, as_json)

@@ -1,0 +1,74 @@
+"""The addresses outside the account that alerts may mail (under /api/tocsin/): contract section 4.11."""
+
+from contextlib import AbstractContextManager
+from typing import NoReturn
+
+import peewee
+
+from models.store.base import store
+from models.tables.accounts import Account
+from models.tables.stakeholders import StakeholderAddress
+from web.http import access
+from web.http.auth import viewer
+from web.http.errors import reject
+from web.http.fields import Email, Schema, Text
+from web.http.permissions import ADMIN, ReadWrite
+from web.http.resource import Resource
+
+# More people should be members, or read a mailing list.
+MAX_ADDRESSES = 500
+
+
+class StakeholderSchema(Schema):
+    """An address that alerts may mail. `name` is shown in timelines, the address is not."""
+
+    unique_id = Text(dump_only=True)
+    email = Email(required=True, limit=254)
+    name = Text(required=True)
+
+
+class Stakeholders(Resource[StakeholderAddress, Account]):
+    """The list of addresses that owner and admins allow. Each address is in it once."""
+
+    model = StakeholderAddress
+    noun = "stakeholder"
+    schema = StakeholderSchema()
+    parent_field = StakeholderAddress.account
+    id_arg = "stakeholder_id"
+    permissions = ReadWrite(ADMIN, ADMIN)
+
+    def get_parent(self, **ids: str) -> Account:
+        return access.access_account(viewer())
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open a transaction that is no change of configuration: a mail reads the list when it is written."""
+        return store().write_transaction()
+
+    def check_values(
+        self, values: dict[str, object], parent: Account, row: StakeholderAddress | None
+    ) -> dict[str, object]:
+        rows = StakeholderAddress.select().where(StakeholderAddress.account == parent)
+        if row is None and rows.count() >= MAX_ADDRESSES:
+            reject("email", f"No more than {MAX_ADDRESSES} are allowed.")
+        if "email" in values:
+            return {**values, "email": str(values["email"]).lower()}
+        return values
+
+    def insert(self, parent: Account, values: dict[str, object]) -> StakeholderAddress:
+        try:
+            return super().insert(parent, values)
+        except peewee.IntegrityError:
+            _refuse_address()
+
+    def change(self, row: StakeholderAddress, values: dict[str, object]) -> None:
+        try:
+            super().change(row, values)
+        except peewee.IntegrityError:
+            _refuse_address()
+
+
+def _refuse_address() -> NoReturn:
+    reject("email", "The list already has this address.")
+
+
+STAKEHOLDERS = Stakeholders()
