@@ -9,7 +9,7 @@ from models.domain.enums import AccountRole, IncidentStatus, TargetType, TimerKi
 from models.lifecycle import provisioning
 from models.store import bulk
 from models.store.base import connection, db, store
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Service
@@ -76,7 +76,7 @@ def _create_team(account: Account, number: int, size: int, now: datetime) -> lis
 
 def _build_step(place: int, delay: int, user: User) -> dict[str, Any]:
     target = {"target_type": TargetType.USER, "target_id": user.username, "position": 0}
-    return {"unique_id": new_uuid(), "delay": delay, "position": place, "targets": [target]}
+    return {"unique_id": make_uuid(), "delay": delay, "position": place, "targets": [target]}
 
 
 def _build_incidents(
@@ -86,10 +86,10 @@ def _build_incidents(
         service = services[number % len(services)]
         started_at = due_at - STEP_TAKEN
         yield {
-            "unique_id": new_short_id(),
+            "unique_id": make_short_id(),
             "account": account.id,
             "incident_number": number + 1,
-            "incident_key": new_short_id(),
+            "incident_key": make_short_id(),
             "service": service.id,
             "team": service.team_id,
             "title": f"db{number % 97} is not answering within 500 ms",

@@ -11,7 +11,7 @@ from models.domain.enums import AccountRole, AlertType, TeamRole, WorkState
 from models.lifecycle import provisioning
 from models.store import bulk
 from models.store.base import connection, store
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import Account, User
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentNote, IncidentTag
@@ -79,18 +79,18 @@ def _create_teams(data: SampleData, account: Account, now: datetime) -> None:
         data.users.append(user)
         data.teams.append(team)
         data.policies.append(policy)
-        data.tags[team.id] = [Tag.create(unique_id=new_uuid(), name=name, **common) for name in TAGS]
+        data.tags[team.id] = [Tag.create(unique_id=make_uuid(), name=name, **common) for name in TAGS]
         data.priorities[team.id] = [
-            Priority.create(unique_id=new_uuid(), name=name, **common) for name in PRIORITIES
+            Priority.create(unique_id=make_uuid(), name=name, **common) for name in PRIORITIES
         ]
-        data.slas[team.id] = Sla.create(unique_id=new_uuid(), name="Gold", **common)
+        data.slas[team.id] = Sla.create(unique_id=make_uuid(), name="Gold", **common)
         for place in range(SERVICES_EACH):
             service = provisioning.create_service(team, f"Service {number}.{place}", policy, owner, now)
             data.services.append(service)
             data.integrations.append(provisioning.create_integration(service, "Alerts", GENERIC, owner, now))
     for team in data.teams[::10]:
         membership = {"user": data.users[0], "role": TeamRole.USER, "joining_date": now}
-        TeamMember.create(unique_id=new_uuid(), team=team, **membership)
+        TeamMember.create(unique_id=make_uuid(), team=team, **membership)
     data.member_token = provisioning.issue_token(data.users[0], "bench", now)
     # The other teams can be read only by their members.
     Team.update(account_permissions=[]).where(Team.account == account).execute()
@@ -105,10 +105,10 @@ def _build_incidents(data: SampleData, account: Account, rng: random.Random) -> 
         status = 1 if roll < TRIGGERED else 2 if roll < TRIGGERED + ACKNOWLEDGED else 3
         at = data.started_at + gap * number
         yield {
-            "unique_id": new_short_id(),
+            "unique_id": make_short_id(),
             "account": account.id,
             "incident_number": number,
-            "incident_key": new_short_id(),
+            "incident_key": make_short_id(),
             "service": data.services[place].id,
             "team": team.id,
             "title": f"db{number % 97} is not answering within 500 ms",
@@ -138,7 +138,7 @@ def _add_details(data: SampleData, account: Account, rng: random.Random) -> None
     integrations = {service.id: one.id for service, one in zip(data.services, data.integrations, strict=True)}
     tagged = [
         {
-            "unique_id": new_uuid(),
+            "unique_id": make_uuid(),
             "incident": row,
             "team_tag": rng.choice(data.tags[team]).id,
             "creation_date": at,
@@ -148,7 +148,7 @@ def _add_details(data: SampleData, account: Account, rng: random.Random) -> None
     alerts = [*rows, *[rows[0]] * ALERTS]
     receipts = [
         {
-            "trace_id": new_uuid(),
+            "trace_id": make_uuid(),
             "account": account.id,
             "integration": integrations[service],
             "service": service,
@@ -161,7 +161,7 @@ def _add_details(data: SampleData, account: Account, rng: random.Random) -> None
     ]
     notes = [
         {
-            "unique_id": new_short_id(),
+            "unique_id": make_short_id(),
             "incident": rows[0][0],
             "user": data.users[0].id,
             "note": "Looking.",
@@ -176,7 +176,7 @@ def _add_details(data: SampleData, account: Account, rng: random.Random) -> None
         Event,
         [
             {
-                "unique_id": new_short_id(),
+                "unique_id": make_short_id(),
                 "receipt": receipt,
                 "position": 0,
                 "integration": integrations[service],

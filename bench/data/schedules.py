@@ -9,7 +9,7 @@ from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, Sch
 from models.lifecycle import provisioning
 from models.store import bulk
 from models.store.base import connection, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account, User
 from models.tables.schedules import Schedule
 from models.tables.teams import EscalationPolicy, Team
@@ -91,7 +91,7 @@ def write_policies(account_id: str, count: int, schedules: int = 500, people: in
 
 def _build_schedule_row(team: Team, place: int, names: list[str], now: datetime) -> dict[str, Any]:
     return {
-        "unique_id": new_uuid(),
+        "unique_id": make_uuid(),
         "team": team.id,
         "name": f"Schedule {place}",
         "time_zone": "Europe/Berlin",
@@ -107,15 +107,15 @@ def _build_layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
     hours = {"duration": 43_200, "start_day_of_week": 7, "start_time_of_day": ("08:00:00", "20:00:00")[half]}
     return {
         "shift_length": 604_800,
-        "restrictions": [{**hours, "unique_id": new_uuid()}],
+        "restrictions": [{**hours, "unique_id": make_uuid()}],
         "name": f"Layer-{half + 1}",
         "users": [
-            {"user": name, "position": turn, "unique_id": new_uuid()}
+            {"user": name, "position": turn, "unique_id": make_uuid()}
             for turn, name in enumerate(names[first : first + 5], start=1)
         ],
         "rotation_start_time": STARTED_AT.isoformat(),
         "rotation_end_time": None,
-        "unique_id": new_uuid(),
+        "unique_id": make_uuid(),
         "last_edited": None,
         "restriction_type": RestrictionType.DAILY,
         "is_active": True,
@@ -125,7 +125,7 @@ def _build_layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
 def _build_policy(team: Team, place: int, ids: list[str], names: list[str], now: datetime) -> dict[str, Any]:
     steps = [
         {
-            "unique_id": new_uuid(),
+            "unique_id": make_uuid(),
             "delay": step * 10,
             "position": step + 1,
             "targets": [
@@ -144,7 +144,7 @@ def _build_policy(team: Team, place: int, ids: list[str], names: list[str], now:
         for step in range(3)
     ]
     return {
-        "unique_id": new_uuid(),
+        "unique_id": make_uuid(),
         "team": team.id,
         "name": f"Policy {place}",
         "rules": steps,

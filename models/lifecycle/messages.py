@@ -5,7 +5,7 @@ from datetime import datetime
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
 from models.domain.identity import hash_message_id
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod
@@ -39,7 +39,7 @@ def create_test_message(
 def create_message(user: User, requested_by: str, now: datetime, **columns: object) -> Message:
     """Store a message of a random id, due now."""
     return Message.create(
-        message_id=hash_message_id([new_uuid()]),
+        message_id=hash_message_id([make_uuid()]),
         account=user.account_id,
         user=user,
         requested_by=requested_by,

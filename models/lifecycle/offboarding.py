@@ -22,7 +22,7 @@ from models.domain.enums import (
 from models.domain.reasons import make_reason
 from models.store import bulk
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account, User, bump_version, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification
@@ -97,7 +97,7 @@ def _transfer_teams(user: User, now: datetime) -> None:
     owner = _lock_owner(user.account_id)
     Team.update(owner=owner).where(Team.id.in_(owned)).execute()
     managed = {"user": owner, "role": TeamRole.MANAGER, "joining_date": now}
-    records = [{"unique_id": new_uuid(), "team": team, **managed} for team in owned]
+    records = [{"unique_id": make_uuid(), "team": team, **managed} for team in owned]
     bulk.insert(TeamMember, records, conflict=("team", "user"), replacing=("role",))
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TargetType, TeamRole, Urgency
-from models.store.ids import digest, new_account_identifier, new_token, new_username, new_uuid
+from models.store.ids import digest, make_account_identifier, make_token, make_username, make_uuid
 from models.tables.accounts import Account, ConfigVersion, Token, User, bump_version
 from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
@@ -29,7 +29,7 @@ INCIDENT_COMMANDER = (
 
 def create_account(name: str, owner_email: str, now: datetime) -> tuple[Account, User]:
     account = Account.create(
-        unique_id=new_uuid(), account_identifier=new_account_identifier(), name=name, creation_date=now
+        unique_id=make_uuid(), account_identifier=make_account_identifier(), name=name, creation_date=now
     )
     ConfigVersion.create(account=account)
     return account, create_user(account, owner_email, AccountRole.OWNER, now, is_verified=True)
@@ -52,9 +52,9 @@ def create_user(
     Source: contract section 3.2.
     """
     user = User.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         account=account,
-        username=new_username(),
+        username=make_username(),
         first_name=first_name,
         last_name=last_name,
         email=email,
@@ -93,7 +93,7 @@ def create_contact(
         .exists()
     )
     contact = ContactMethod.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         user=user,
         name=name,
         contact_type=contact_type,
@@ -104,14 +104,14 @@ def create_contact(
     if first and contact_type == USER_EMAIL_CHANNEL:
         for urgency in (Urgency.HIGH, Urgency.LOW):
             NotificationRule.create(
-                unique_id=new_uuid(), user=user, contact=contact, urgency=urgency, creation_date=now
+                unique_id=make_uuid(), user=user, contact=contact, urgency=urgency, creation_date=now
             )
     return contact
 
 
 def issue_token(user: User, name: str, now: datetime, expires_at: datetime | None = None) -> str:
     """Create a token of this user and return it. Only its digest is stored. `expires_at` None: never."""
-    token = new_token()
+    token = make_token()
     Token.create(user=user, name=name, digest=digest(token), created_at=now, expires_at=expires_at)
     return token
 
@@ -122,16 +122,16 @@ def create_team(account: Account, name: str, owner: User, now: datetime) -> Team
     Source: contract 3.3.
     """
     team = Team.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         account=account,
         name=name,
         owner=owner,
         account_permissions=list(DEFAULT_TEAM_PERMISSIONS),
         creation_date=now,
     )
-    TeamMember.create(unique_id=new_uuid(), team=team, user=owner, role=TeamRole.MANAGER, joining_date=now)
+    TeamMember.create(unique_id=make_uuid(), team=team, user=owner, role=TeamRole.MANAGER, joining_date=now)
     IncidentRole.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         team=team,
         title="Incident Commander",
         description=INCIDENT_COMMANDER,
@@ -140,11 +140,11 @@ def create_team(account: Account, name: str, owner: User, now: datetime) -> Team
     )
     target = {"target_type": TargetType.USER, "target_id": owner.username, "position": 0}
     EscalationPolicy.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         team=team,
         name="Default Escalation Policy",
         summary="Notifies the owner of the team immediately.",
-        rules=[{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}],
+        rules=[{"unique_id": make_uuid(), "delay": 0, "position": 1, "targets": [target]}],
         assignment_settings=build_assignment_settings(),
         creation_date=now,
     )
@@ -154,12 +154,17 @@ def create_team(account: Account, name: str, owner: User, now: datetime) -> Team
 
 def build_assignment_settings() -> dict[str, object]:
     """Return the default: strategy 1, assign to any target of the first rule (contract section 3.5)."""
-    return {"unique_id": new_uuid(), "assignee_strategy": 1, "assignment_index": 0, "call_rr_assignee": False}
+    return {
+        "unique_id": make_uuid(),
+        "assignee_strategy": 1,
+        "assignment_index": 0,
+        "call_rr_assignee": False,
+    }
 
 
 def create_service(team: Team, name: str, policy: EscalationPolicy, creator: User, now: datetime) -> Service:
     service = Service.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         team=team,
         name=name,
         escalation_policy=policy,
@@ -174,11 +179,11 @@ def create_integration(
     service: Service, name: str, application: str, creator: User, now: datetime
 ) -> Integration:
     integration = Integration.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         service=service,
         application=application,
         name=name,
-        integration_key=new_uuid(),
+        integration_key=make_uuid(),
         created_by=creator,
         creation_date=now,
     )

@@ -7,24 +7,24 @@ import uuid
 from models.domain.identity import encode_short_id
 
 
-def new_uuid() -> str:
+def make_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def new_username() -> str:
+def make_username() -> str:
     """Return the first 25 characters of a version 4 UUID."""
     return str(uuid.uuid4())[:25]
 
 
-def new_short_id() -> str:
+def make_short_id() -> str:
     return encode_short_id(uuid.uuid4().int)
 
 
-def new_account_identifier() -> str:
+def make_account_identifier() -> str:
     return "".join(secrets.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(5))
 
 
-def new_token() -> str:
+def make_token() -> str:
     """Return a random token: 43 characters of URL-safe base64, 256 bits."""
     return secrets.token_urlsafe(32)
 

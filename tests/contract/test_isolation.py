@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from tests.support.contract.matrix import name, tried
 from tests.support.contract.requests import BODIES, dump_all_rows
 from tests.support.contract.samples import build_step
@@ -76,7 +76,7 @@ def test_objects_of_another_account_are_not_found(ask, samples):
     received = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
     # This operation says when alerts are deleted: the same for every trace_id that is not found.
     trace = "GET /api/tocsin/alerts/<trace_id>/"
-    unknown = ask("GET", f"/api/tocsin/alerts/{new_uuid()}/", who="mallory")
+    unknown = ask("GET", f"/api/tocsin/alerts/{make_uuid()}/", who="mallory")
     assert received.pop(trace) == (404, unknown.json)
     assert received == dict.fromkeys(received, (404, {"detail": "Not Found."}))
     assert dump_all_rows() == before

@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import AccountRole, TeamRole
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.teams import Team, TeamMember
 from tests.support import stores
@@ -75,18 +75,18 @@ def create_people(world: Any, now: Any) -> dict[str, Any]:
         names = [each for each in permissions.ACCOUNT_PERMISSIONS if each.endswith(end_role)]
         names += ["regenerate_integration_key"] if end_role == "_write" else []
         return CustomRole.create(
-            unique_id=new_uuid(), account=world.account, name=end_role, permissions=names, creation_date=now
+            unique_id=make_uuid(), account=world.account, name=end_role, permissions=names, creation_date=now
         )
 
     def member(role: AccountRole = AccountRole.USER, custom_role: Any = None) -> User:
-        email = f"{new_uuid()}@example.org"
+        email = f"{make_uuid()}@example.org"
         user = provisioning.create_user(world.account, email, role, now)
         User.update(custom_role=custom_role).where(User.id == user.id).execute()
         return user
 
     manager = member()
     TeamMember.create(
-        unique_id=new_uuid(), team=world.team, user=manager, role=TeamRole.MANAGER, joining_date=now
+        unique_id=make_uuid(), team=world.team, user=manager, role=TeamRole.MANAGER, joining_date=now
     )
     created = {
         "admin": member(AccountRole.ADMIN),
@@ -175,7 +175,7 @@ def test_member_write_puts_nobody_into_a_team_of_others(ask, world, people, now)
 
     writer = User.get(User.username == me)
     TeamMember.create(
-        unique_id=new_uuid(), team=world.team, user=writer, role=TeamRole.USER, joining_date=now
+        unique_id=make_uuid(), team=world.team, user=writer, role=TeamRole.USER, joining_date=now
     )
     other = {"user": world.charlie.username}
     assert ask("POST", path, other, who=None, headers=headers).status_code == 201

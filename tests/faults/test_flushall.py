@@ -12,7 +12,7 @@ from bench.servers.instance import Instance
 from bench.servers.sink import Sink
 from models.domain.enums import TimerKind
 from models.store.base import connection, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import Incident
 from models.tables.teams import EscalationPolicy
@@ -69,7 +69,7 @@ def add_second_step(minutes: int) -> None:
     with connection(), store().write_transaction():
         policy = EscalationPolicy.get()
         first: dict[str, Any] = policy.rules[0]
-        policy.rules = [first, {**first, "unique_id": new_uuid(), "position": 2, "delay": minutes}]
+        policy.rules = [first, {**first, "unique_id": make_uuid(), "position": 2, "delay": minutes}]
         policy.save(only=[EscalationPolicy.rules])
         ConfigVersion.update(version=ConfigVersion.version + 1).execute()
 

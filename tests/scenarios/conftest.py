@@ -13,7 +13,7 @@ from models.domain.enums import AuthorKind, ContactType
 from models.load.lane import lock_incident
 from models.load.maintenance import load_windows
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.maintenance import Maintenance, MaintenanceService
@@ -120,11 +120,11 @@ def window(world: World, now: datetime):
 
     def create_window(start=now, end=now + timedelta(hours=1), *, name="Deploy", services=(), **columns):
         row = Maintenance.create(
-            unique_id=new_uuid(), team=world.team, name=name, start_time=start, end_time=end,
+            unique_id=make_uuid(), team=world.team, name=name, start_time=start, end_time=end,
             creation_date=now, **columns,
         )  # fmt: skip
         for service in services or [world.service]:
-            MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=service)
+            MaintenanceService.create(unique_id=make_uuid(), maintenance=row, service=service)
         bump_version(world.account.id)
         return row
 

@@ -9,7 +9,7 @@ from models.domain.enums import AuthorKind
 from models.domain.reasons import make_reason
 from models.lifecycle import offboarding
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.schedules import ScheduleOverride
@@ -37,13 +37,13 @@ def on_call_schedule(world, now):
 
 
 def add_override(schedule, user, start, end, now):
-    known = {"unique_id": new_uuid(), "creation_date": now}
+    known = {"unique_id": make_uuid(), "creation_date": now}
     ScheduleOverride.create(schedule=schedule, user=user, start_time=start, end_time=end, **known)
     bump_version(user.account_id)
 
 
 def add_forwarding(person, to, start, end):
-    known = {"unique_id": new_uuid(), "creation_date": start, "created_by": person}
+    known = {"unique_id": make_uuid(), "creation_date": start, "created_by": person}
     ForwardingRule.create(user=person, to_user=to, from_date=start, to_date=end, **known)
     bump_version(person.account_id)
 

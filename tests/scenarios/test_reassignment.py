@@ -7,7 +7,7 @@ from models.domain.enums import IncidentStatus
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
@@ -37,7 +37,7 @@ def get_person(user):
 def other_policy(world, timeline):
     """Another policy, which notifies Alice."""
     rules = EscalationPolicy.get_by_id(world.policy.id).rules
-    known = {"unique_id": new_uuid(), "creation_date": timeline.now}
+    known = {"unique_id": make_uuid(), "creation_date": timeline.now}
     return EscalationPolicy.create(team=world.team, name="Other", rules=rules, **known)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from models.domain.enums import NotificationStatus, ServiceStatus
 from models.store.base import connection, db
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, bump_version, get_display_name
 from models.tables.events import Event, list_reasons
 from models.tables.incidents import Incident, IncidentLog
@@ -286,7 +286,7 @@ def _create_schedule(world, setup, people):
     schedule_layers = stored.schedule(world.team, *turns, time_zone=setup.zone)
     for name, start, end in setup.overrides:
         ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=schedule_layers, user=people[name], name="Swap",
+            unique_id=make_uuid(), schedule=schedule_layers, user=people[name], name="Swap",
             creation_date=setup.at, start_time=setup.at + start * MINUTE, end_time=setup.at + end * MINUTE,
         )  # fmt: skip
     return schedule_layers
@@ -311,7 +311,7 @@ def _forward(setup, people):
     for name, start, end, to in setup.forwardings:
         if name != to:
             ForwardingRule.create(
-                unique_id=new_uuid(), user=people[name], to_user=people[to], created_by=people[name],
+                unique_id=make_uuid(), user=people[name], to_user=people[to], created_by=people[name],
                 from_date=setup.at + start * MINUTE, to_date=setup.at + end * MINUTE, creation_date=setup.at,
             )  # fmt: skip
 
@@ -319,23 +319,23 @@ def _forward(setup, people):
 def _add_maintenance(world, setup):
     for start, end in setup.windows:
         row = Maintenance.create(
-            unique_id=new_uuid(), team=world.team, name="Deploy", creation_date=setup.at,
+            unique_id=make_uuid(), team=world.team, name="Deploy", creation_date=setup.at,
             start_time=setup.at + start * MINUTE, end_time=setup.at + end * MINUTE,
         )  # fmt: skip
-        MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
+        MaintenanceService.create(unique_id=make_uuid(), maintenance=row, service=world.service)
 
 
 def _create_sla(world, setup, people):
     """Create an SLA: acknowledge within a quarter of an hour, resolve within an hour."""
     escalations = [
         {
-            "unique_id": new_uuid(), "time": seconds, "type": kind,
-            "responders": [{"unique_id": new_uuid(), "user": people[name].username} for name in names],
+            "unique_id": make_uuid(), "time": seconds, "type": kind,
+            "responders": [{"unique_id": make_uuid(), "user": people[name].username} for name in names],
         }
         for seconds, kind, names in setup.sla
     ]  # fmt: skip
     return Sla.create(
-        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=setup.at, acknowledge_time=900,
+        unique_id=make_uuid(), team=world.team, name="Gold", creation_date=setup.at, acknowledge_time=900,
         resolve_time=3600, escalations=escalations,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from models.domain.reasons import make_reason
 from models.lifecycle import offboarding
 from models.load.lane import lock_incident
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
@@ -459,7 +459,7 @@ def test_a_recreated_sla_has_new_targets(timeline, gold, world):
     audit.audit(timeline.now)
     known = {name: getattr(gold, name) for name in ("acknowledge_time", "resolve_time", "escalations")}
     new_sla = Sla.create(
-        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=timeline.now, **known
+        unique_id=make_uuid(), team=world.team, name="Gold", creation_date=timeline.now, **known
     )
     bump_version(world.account.id)
     set_sla(timeline, new_sla)
@@ -563,13 +563,13 @@ def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, g
 def test_an_sla_escalation_uses_every_rule_without_delay_at_low_urgency(timeline, gold, world):
     """Rules of both urgencies count, each contact gets one message, and delayed rules do not count."""
     other = ContactMethod.create(
-        unique_id=new_uuid(), user=world.bob, name="Second", contact_type=1, value="bobby@example.org",
+        unique_id=make_uuid(), user=world.bob, name="Second", contact_type=1, value="bobby@example.org",
         verified_value="bobby@example.org",
         creation_date=timeline.now,
     )  # fmt: skip
     for urgency, delay in ((1, 0), (0, 0), (1, 5)):
         NotificationRule.create(
-            unique_id=new_uuid(), user=world.bob, contact=other, urgency=urgency, start_delay=delay,
+            unique_id=make_uuid(), user=world.bob, contact=other, urgency=urgency, start_delay=delay,
             creation_date=timeline.now,
         )  # fmt: skip
     bump_version(world.account.id)

@@ -10,7 +10,7 @@ from models.domain.enums import MessageStatus
 from models.reports import incident_timeline
 from models.reports.alert_trace import build_trace
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.events import Receipt
 from models.tables.incidents import Incident
@@ -43,7 +43,7 @@ def box(deliver_to):
 @pytest.fixture
 def press(world, now):
     return StakeholderAddress.create(
-        unique_id=new_uuid(), creation_date=now, account=world.account, email=PRESS, name="Press"
+        unique_id=make_uuid(), creation_date=now, account=world.account, email=PRESS, name="Press"
     )
 
 

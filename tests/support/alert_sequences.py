@@ -22,7 +22,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import Collation, WorkState
 from models.lifecycle import provisioning
 from models.store.base import connection, db, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import (
@@ -256,7 +256,7 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
     with mock.patch.object(uuid, "uuid4", cached), store().write_transaction():
         world = create_world(now)
         for name in ("Disk", "Night"):
-            Tag.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
+            Tag.create(unique_id=make_uuid(), team=world.team, name=name, creation_date=now)
         _add_roles_and_tasks(world, now)
         _put_on_call(world, now, round_robin=not sequence.is_routed)
         if sequence.collation_minutes:
@@ -286,12 +286,12 @@ def _add_router(scenario: Scenario, now: datetime) -> None:
 
 def _add_roles_and_tasks(world: World, now: datetime) -> None:
     """Add a role, and a task template for the incidents of the service."""
-    IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    IncidentRole.create(unique_id=make_uuid(), team=world.team, title="Scribe", creation_date=now)
     for name in ("Every time", "Outage"):
-        template = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
+        template = TaskTemplate.create(unique_id=make_uuid(), team=world.team, name=name, creation_date=now)
         for position, minutes in enumerate((-1, 15), start=1):
             TemplateTask.create(
-                unique_id=new_uuid(), task_template=template, title=f"{name} {position}", due_in=minutes,
+                unique_id=make_uuid(), task_template=template, title=f"{name} {position}", due_in=minutes,
                 position=position, creation_date=now,
             )  # fmt: skip
     usual = TaskTemplate.get(TaskTemplate.name == "Every time")
@@ -309,7 +309,7 @@ def _put_on_call(world: World, now: datetime, *, round_robin: bool) -> None:
         stored.layer(world.alice, world.bob, shift_length=5400, start=now - timedelta(days=2)),
     )
     soon, later = now + timedelta(minutes=10), now + timedelta(minutes=70)
-    known = {"unique_id": new_uuid(), "creation_date": now}
+    known = {"unique_id": make_uuid(), "creation_date": now}
     ScheduleOverride.create(
         schedule=on_call_schedule, user=world.alice, start_time=soon, end_time=later, **known
     )

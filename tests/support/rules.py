@@ -8,7 +8,7 @@ from typing import Any
 
 from models.domain.enums import RouterAction
 from models.domain.facts import AlertRuleFacts, RouterFacts, RouterRuleFacts, RouteTarget
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Receipt
 from models.tables.routers import GlobalRouter, RouterRule
@@ -61,7 +61,7 @@ def add_rule(
     position = AlertRule.select().where(AlertRule.integration == owner).count() + 1
     fields_given = {
         "position": position,
-        "unique_id": new_uuid(),
+        "unique_id": make_uuid(),
         "creation_date": owner.creation_date,
         **columns,
     }
@@ -102,7 +102,7 @@ def router_facts(*rules: RouterRuleFacts, **targets: RouteTarget) -> RouterFacts
 
 
 def add_router(world: World, **columns: Any) -> GlobalRouter:
-    fields_given = {"unique_id": new_uuid(), "integration_key": new_uuid(), "name": "Front door", **columns}
+    fields_given = {"unique_id": make_uuid(), "integration_key": make_uuid(), "name": "Front door", **columns}
     router = GlobalRouter.create(
         account=world.account, creation_date=world.account.creation_date, **fields_given
     )
@@ -116,7 +116,7 @@ def add_router_rule(
     """Add a rule at the end of a router's rules, with these integrations as targets."""
     actions = [*route_to(*(each.unique_id for each in to)), *([SUPPRESS] if suppress else [])]
     position = RouterRule.select().where(RouterRule.router == router).count() + 1
-    fields_given = {"unique_id": new_uuid(), "name": f"rule {position}", "position": position, **columns}
+    fields_given = {"unique_id": make_uuid(), "name": f"rule {position}", "position": position, **columns}
     rule = RouterRule.create(
         router=router,
         rule_json=to_json(when),

@@ -6,7 +6,7 @@ from datetime import datetime
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, TeamRole
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account, User
 from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy, Team, TeamMember
@@ -51,7 +51,7 @@ def create_world(now: datetime) -> World:
     team = provisioning.create_team(account, "Payments", alice, now)
     team.account_permissions = []
     team.save()
-    TeamMember.create(unique_id=new_uuid(), team=team, user=bob, role=TeamRole.USER, joining_date=now)
+    TeamMember.create(unique_id=make_uuid(), team=team, user=bob, role=TeamRole.USER, joining_date=now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
     service = provisioning.create_service(team, "Checkout", policy, alice, now)
     integration = provisioning.create_integration(service, "Probe", GENERIC, alice, now)

@@ -5,7 +5,7 @@ import json
 import click
 
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.stakeholders import StakeholderAddress
 from tocsin.commands.accounts import (
     account_option,
@@ -51,7 +51,11 @@ def add_stakeholder(email: str, name: str, account_id: str | None, as_json: bool
         if StakeholderAddress.get_or_none(account=account, email=address) is not None:
             raise click.ClickException(to_printable(f"{email} is in the list already"))
         StakeholderAddress.create(
-            unique_id=new_uuid(), creation_date=store().now(), account=account, email=address, name=name[:255]
+            unique_id=make_uuid(),
+            creation_date=store().now(),
+            account=account,
+            email=address,
+            name=name[:255],
         )
     print_result({"email": address, "name": name[:255]}, as_json)
 

@@ -8,7 +8,7 @@ from models.domain.enums import AccountRole, TeamRole
 from models.lifecycle import provisioning
 from models.lifecycle.messages import create_invitation, find_last_invitation
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon
@@ -100,5 +100,5 @@ def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     user = provisioning.create_user(account, email, role, now(), **person)
     create_invitation(user, get_display_name(viewer().user), now())
     return TeamMember.create(
-        unique_id=new_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
+        unique_id=make_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
     )

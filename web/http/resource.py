@@ -15,7 +15,7 @@ from flask import request
 from models.domain.enums import IncidentStatus
 from models.store import limits
 from models.store.base import Table, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
@@ -109,7 +109,7 @@ class Resource(Generic[Row, Parent]):
 
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         row_values = {**self.defaults, "creation_date": now(), **values}
-        return self.model.create(unique_id=new_uuid(), **{self.parent_field.name: parent}, **row_values)
+        return self.model.create(unique_id=make_uuid(), **{self.parent_field.name: parent}, **row_values)
 
     def change(self, row: Row, values: dict[str, object]) -> None:
         if values and not self.model.update(values).where(self.model.id == row.id).execute():

@@ -16,7 +16,7 @@ from models.load.lane import load_service_config, lock_incident
 from models.load.notifications import load_notifications
 from models.load.oncall_config import load_people, lock_next_target
 from models.store.base import store
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Priority, Sla, Team
@@ -129,8 +129,8 @@ def get_sla_ids(requested: dict[str, Any]) -> list[int]:
 def _build_new(requested: dict[str, Any]) -> NewIncident:
     """Return what a request says about a new incident. Later alerts of the service never join it."""
     return NewIncident(
-        unique_id=new_short_id(),
-        incident_key=new_short_id(),
+        unique_id=make_short_id(),
+        incident_key=make_short_id(),
         title=requested["title"],
         summary=requested.get("summary", ""),
         urgency=Urgency(requested.get("urgency", Urgency.HIGH)),

@@ -5,7 +5,7 @@ from flask import Response
 from marshmallow import fields
 
 from models.domain.reasons import make_reason
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
 from web.http import access, client_profile, paging, serialization
@@ -76,7 +76,7 @@ class IncidentNotes(IncidentResource[IncidentNote]):
 
     def insert(self, parent: Incident, values: dict[str, object]) -> IncidentNote:
         made = IncidentNote.create(
-            unique_id=new_short_id(), incident=parent, user=viewer().user, creation_date=now(), **values
+            unique_id=make_short_id(), incident=parent, user=viewer().user, creation_date=now(), **values
         )
         log_change(parent, "noted", make_reason("note_written", by=get_author_name()))
         return made

@@ -10,7 +10,7 @@ from models.domain.enums import ResponseStatus
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentResponder
 from models.tables.teams import EscalationPolicy
@@ -82,7 +82,7 @@ class Responders(IncidentResource[IncidentResponder]):
                 raise NotFound
             self._require_new(incident, values)
             responder_request = ResponderRequest(
-                new_short_id(),
+                make_short_id(),
                 next(iter(load_people([user.username]).values()), None) if user else None,
                 found.config.policies.get(policy.id) if policy else None,
                 values.get("subject"),

@@ -8,7 +8,7 @@ from marshmallow import fields
 from models.domain import facts
 from models.domain.effects import ChangeSet
 from models.domain.reasons import make_reason
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment
 from models.tables.teams import IncidentRole
@@ -64,7 +64,7 @@ class Assignments(IncidentResource[IncidentAssignment]):
         assignee = facts.Reference(user.id, get_display_name(user))
         effects = incidents.assign_role(
             parent.unique_id,
-            new_uuid(),
+            make_uuid(),
             facts.Reference(role.id, role.title),
             assignee,
             build_viewer_author(),

@@ -6,7 +6,7 @@ import peewee
 
 from models.domain.identity import is_uuid
 from models.domain.reasons import make_reason
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.teams import Tag
 from web.http.auth import now
@@ -59,7 +59,7 @@ class IncidentTags(IncidentResource[IncidentTag]):
     def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentTag:
         tag = values["team_tag"]
         query = IncidentTag.insert(
-            unique_id=new_uuid(), incident=parent, team_tag=tag, creation_date=now()
+            unique_id=make_uuid(), incident=parent, team_tag=tag, creation_date=now()
         ).on_conflict(action="IGNORE", conflict_target=[IncidentTag.incident, IncidentTag.team_tag])
         made = next(iter(query.returning(IncidentTag).execute()), None)
         if made is None:

@@ -16,7 +16,7 @@ from models.domain.identity import derive_uuid
 from models.lifecycle import signed_links
 from models.load.schedules import list_usernames, load_schedule_facts
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.store.prepared import in_list
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
@@ -92,7 +92,7 @@ def renew_for_user(username: str) -> None:
 
 def _renew(user: User) -> None:
     with store().write_transaction():
-        User.update(calendar_key=new_uuid()).where(User.id == user.id).execute()
+        User.update(calendar_key=make_uuid()).where(User.id == user.id).execute()
 
 
 def show(token: str) -> Response:
@@ -126,7 +126,9 @@ def _ensure_key(user: User) -> User:
     if user.calendar_key is None:
         with store().write_transaction():
             # Two requests may create a key at the same time; the first key is stored.
-            made = User.update(calendar_key=new_uuid()).where(User.id == user.id, User.calendar_key.is_null())
+            made = User.update(calendar_key=make_uuid()).where(
+                User.id == user.id, User.calendar_key.is_null()
+            )
             made.execute()
             user.calendar_key = User.select(User.calendar_key).where(User.id == user.id).scalar()
     return user

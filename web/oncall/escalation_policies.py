@@ -8,7 +8,7 @@ from marshmallow import post_load
 
 from models.domain.enums import AssigneeStrategy, TargetType
 from models.lifecycle.provisioning import build_assignment_settings
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.schedules import Schedule
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
@@ -176,7 +176,7 @@ def _build_rules(team: Team, items: list[NewStep], known: Collection[str]) -> li
     _require_targets(team, items, known)
     return [
         {
-            "unique_id": new_uuid(),
+            "unique_id": make_uuid(),
             "delay": delay,
             "position": place,
             "targets": _build_targets(rule.get("targets", [])),

@@ -13,7 +13,7 @@ from typing import Any
 from marshmallow import ValidationError, validate, validates_schema
 
 from models.domain.enums import RestrictionType, TargetType
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account, User
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import EscalationPolicy, Team
@@ -243,7 +243,7 @@ class IdAllocator:
 
     def allocate(self, new: Mapping[str, Any]) -> str:
         chosen: str = new.get("unique_id", "")
-        found = new_uuid() if not chosen or chosen in self._taken else chosen
+        found = make_uuid() if not chosen or chosen in self._taken else chosen
         self._taken.add(found)
         return found
 

@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import ValidationError, pre_load, validates_schema
 
 from models.domain.enums import AlertConditionType, RuleType
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.rules import AlertRule
 from models.tables.services import Integration
 from models.tables.teams import Team
@@ -149,7 +149,7 @@ def compile_conditions(
 
 def _build_condition(place: int, new: dict[str, object]) -> dict[str, object]:
     return {
-        "unique_id": new_uuid(),
+        "unique_id": make_uuid(),
         "alert_condition_type": new["alert_condition_type"],
         "alert_field": new.get("alert_field", ""),
         "pattern": new.get("pattern", ""),

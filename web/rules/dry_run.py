@@ -13,7 +13,7 @@ from models.domain.enums import RuleType, Urgency
 from models.domain.facts import AlertRuleFacts, IntegrationFacts, LaneFacts, OnCallConfig, ServiceFacts
 from models.domain.reasons import Reason
 from models.load.lane import load_lane
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -226,7 +226,7 @@ def _build_alert(
 ) -> Alert:
     row = integration.id if integration else 0
     if event is None:
-        return build_alert(new_uuid(), 0, 0, row, at, _parse_payload(draft))
+        return build_alert(make_uuid(), 0, 0, row, at, _parse_payload(draft))
     receipt = event.receipt
     return build_alert(receipt.trace_id, receipt.id, event.position, row, at, _parse_original(event))
 

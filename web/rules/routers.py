@@ -10,7 +10,7 @@ import peewee
 from marshmallow import fields, pre_load
 
 from models.domain.enums import IntegrationType, RouterAction
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.services import Integration, Service
@@ -65,7 +65,7 @@ class Routers(Resource[GlobalRouter, Account]):
         return access.access_account(viewer())
 
     def insert(self, parent: Account, values: dict[str, object]) -> GlobalRouter:
-        router: GlobalRouter = super().insert(parent, {"integration_key": new_uuid(), **values})
+        router: GlobalRouter = super().insert(parent, {"integration_key": make_uuid(), **values})
         return router
 
 
@@ -206,7 +206,7 @@ def _build_actions(new: list[NewAction]) -> list[StoredAction]:
         targets |= {target.integration_key: target.unique_id, target.unique_id: target.unique_id}
     return [
         {
-            "unique_id": new_uuid(),
+            "unique_id": make_uuid(),
             "action_type": action["action_type"],
             "integration": _get_target(place, action, targets),
         }

@@ -10,7 +10,7 @@ import marshmallow
 
 from models.domain.identity import is_uuid
 from models.store.base import Table
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule
 from models.tables.tasks import TaskTemplate
@@ -72,7 +72,7 @@ def build_actions(new: Iterable[dict[str, Any]], team: Team | None) -> list[dict
 def _build_action(new: dict[str, Any]) -> dict[str, Any]:
     """Return an action as it is stored: texts as sent, and the reference also in the field of its kind."""
     texts = {name: new[name] for name, blank in BLANK.items() if blank is not None and name in new}
-    action = {"unique_id": new_uuid(), "action_type": new["action_type"], **BLANK, **texts}
+    action = {"unique_id": make_uuid(), "action_type": new["action_type"], **BLANK, **texts}
     for reference in ACTIONS[new["action_type"]].references:
         if reference.has_own_field:
             action[reference.name] = new.get(reference.name) or action["value"].strip().lower() or None

@@ -9,7 +9,7 @@ from marshmallow import fields
 from models.domain.applications import APPLICATIONS, accepts_pings
 from models.domain.enums import IntegrationType, Urgency
 from models.lifecycle import added_applications, deletion
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -86,7 +86,7 @@ class Integrations(Resource[Integration, Service]):
         return values
 
     def insert(self, parent: Service, values: dict[str, object]) -> Integration:
-        made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
+        made = {"name": "", "integration_key": make_uuid(), "created_by": viewer().user}
         return super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
 
     def change(self, row: Integration, values: dict[str, object]) -> None:
@@ -172,7 +172,7 @@ def regenerate_key() -> Integration:
         reject("integration_unique_id", f"{unique_id} is not an integration of this account.")
     service = access.access_service(viewer(), names.service.team.unique_id, names.service.unique_id)
     with config_transaction():
-        key = Integration.update(integration_key=new_uuid())
+        key = Integration.update(integration_key=make_uuid())
         key.where(Integration.unique_id == unique_id).execute()
     found: Integration = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
     return found

@@ -6,7 +6,7 @@ from typing import Any, NotRequired, TypedDict
 from marshmallow import fields, pre_load
 
 from models.domain.enums import SlaTargetKind
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.teams import Priority, Sla, Tag, Team
 from web.http.fields import (
     LONG_TEXT,
@@ -177,7 +177,7 @@ def _build_escalations(new: list[NewEscalation], before: list[dict[str, Any]]) -
     result = []
     for each in new:
         preferred = each.get("unique_id") or reusable.pop((each["type"], each["time"]), None)
-        unique_id = preferred if preferred and preferred not in used else new_uuid()
+        unique_id = preferred if preferred and preferred not in used else make_uuid()
         used.add(unique_id)
         result.append(_build_escalation(each, unique_id))
     return result
@@ -185,7 +185,7 @@ def _build_escalations(new: list[NewEscalation], before: list[dict[str, Any]]) -
 
 def _build_escalation(new: NewEscalation, unique_id: str) -> dict[str, object]:
     responders = [
-        {"user": responder["user"], "unique_id": responder.get("unique_id") or new_uuid()}
+        {"user": responder["user"], "unique_id": responder.get("unique_id") or make_uuid()}
         for responder in new.get("responders", [])
     ]
     return {"unique_id": unique_id, "time": new["time"], "type": new["type"], "responders": responders}

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields, pre_load, validate
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.services import Service
 from models.tables.teams import Team
@@ -127,7 +127,7 @@ def _replace_services(maintenance: Maintenance, services: list[Service]) -> None
     MaintenanceService.insert_many(
         [
             {
-                "unique_id": ids.get(service.id) or new_uuid(),
+                "unique_id": ids.get(service.id) or make_uuid(),
                 "maintenance": maintenance,
                 "service": service,
             }

@@ -7,7 +7,7 @@ import peewee
 from marshmallow import fields, pre_load
 
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident
 from models.tables.postmortems import Postmortem, PostmortemIncident
@@ -135,7 +135,7 @@ def _replace_incidents(postmortem: Postmortem, incidents: list[Incident]) -> Non
     links.delete().where(of_it, links.incident.not_in(incidents)).execute()
     linked = {row.incident_id for row in links.select().where(of_it)}
     new = [
-        {"unique_id": new_uuid(), "postmortem": postmortem, "incident": incident}
+        {"unique_id": make_uuid(), "postmortem": postmortem, "incident": incident}
         for incident in incidents
         if incident.id not in linked
     ]

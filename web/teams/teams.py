@@ -8,7 +8,7 @@ from marshmallow import fields
 
 from models.domain.enums import IncidentStatus, TeamRole
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Service
@@ -133,7 +133,7 @@ class Members(Resource[TeamMember, Team]):
     def insert(self, parent: Team, values: dict[str, object]) -> TeamMember:
         role = values.get("role", TeamRole.USER)
         return TeamMember.create(
-            unique_id=new_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
+            unique_id=make_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
         )
 
     def remove(self, row: TeamMember) -> None:

@@ -13,7 +13,7 @@ from models.domain.enums import MessageKind, MessageStatus
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason, make_reason
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
@@ -49,7 +49,7 @@ def move_to_daily(message_row: int, notifications: Collection[int], now: datetim
     # The lock keeps it from being claimed and rendered before the notifications are in it.
     found = store().for_update(Message.select().where(is_daily, is_open)).first()
     daily = found or Message.create(
-        message_id=hash_message_id([new_uuid()]),
+        message_id=hash_message_id([make_uuid()]),
         account=message.account_id,
         user=message.user_id,
         channel=USER_EMAIL_CHANNEL,

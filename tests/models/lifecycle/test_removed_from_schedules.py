@@ -8,7 +8,7 @@ from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.lifecycle import offboarding
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.schedules import Schedule, ScheduleOverride
 
 
@@ -19,16 +19,16 @@ def schedule_of(world, now):
     def make(team, *names):
         people = [getattr(world, name) for name in names]
         users = [
-            {"user": person.username, "position": place, "unique_id": new_uuid()}
+            {"user": person.username, "position": place, "unique_id": make_uuid()}
             for place, person in enumerate(people, start=1)
         ]
-        layer = {"name": "Layer-1", "users": users, "unique_id": new_uuid()}
+        layer = {"name": "Layer-1", "users": users, "unique_id": make_uuid()}
         schedule = Schedule.create(
-            unique_id=new_uuid(), team=team, name="Nights", layers=[layer], creation_date=now
+            unique_id=make_uuid(), team=team, name="Nights", layers=[layer], creation_date=now
         )
         for person in people:
             ScheduleOverride.create(
-                unique_id=new_uuid(),
+                unique_id=make_uuid(),
                 schedule=schedule,
                 user=person,
                 start_time=now,

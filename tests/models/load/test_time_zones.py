@@ -7,7 +7,7 @@ import structlog
 
 from models.load.maintenance import load_windows
 from models.load.schedules import load_schedule_facts
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.maintenance import Maintenance, MaintenanceService
 from tests.support.schedules import stored
 
@@ -19,10 +19,10 @@ def load_schedule(world, now, zone):
 
 def load_maintenance(world, now, zone):
     row = Maintenance.create(
-        unique_id=new_uuid(), team=world.team, start_time=now, end_time=now + timedelta(hours=1),
+        unique_id=make_uuid(), team=world.team, start_time=now, end_time=now + timedelta(hours=1),
         creation_date=now, time_zone=zone,
     )  # fmt: skip
-    MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
+    MaintenanceService.create(unique_id=make_uuid(), maintenance=row, service=world.service)
     return row, lambda: load_windows([world.service.id], now)
 
 

@@ -8,7 +8,7 @@ import pytest
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.reports import alert_trace, dead_letters
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Attempt, Message
@@ -108,7 +108,7 @@ def large(world, now):
     Receipt.update(body=b"x" * 4_000_000).execute()
     Event.insert_many(
         {
-            "unique_id": new_short_id(),
+            "unique_id": make_short_id(),
             "receipt": receipt,
             "position": position,
             "integration": world.integration,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from models.store.base import db
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
@@ -50,7 +50,7 @@ def with_alert(samples):
     """Create an alert of the incident, as the pipeline stores it."""
     receipt = Receipt.get(Receipt.trace_id == samples.ids["trace_id"])
     Event.create(
-        unique_id=new_short_id(),
+        unique_id=make_short_id(),
         receipt=receipt,
         position=0,
         integration=Integration.get(Integration.unique_id == samples.ids["integration_id"]),

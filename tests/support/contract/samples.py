@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.applications import GENERIC, HEARTBEAT
 from models.domain.enums import WorkState
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.events import Receipt
 from tests.support import stores
 from tests.support.dead_letters import ERROR
@@ -210,7 +210,7 @@ def create_samples(ask: Any, world: World) -> Samples:
     make("maintenance_id", f"{team}maintenance/", "maintenance")
     created = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
     ids["integration_key"] = created["integration_key"]
-    added = {**build_bodies(world, ids)["added_application"], "unique_id": new_uuid()}
+    added = {**build_bodies(world, ids)["added_application"], "unique_id": make_uuid()}
     ids["application_id"] = ask("POST", "/api/tocsin/applications/", added).json["unique_id"]
     make("heartbeat_id", f"{team}services/{ids['service_id']}/integrations/", "heartbeat_integration")
     integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from bench.servers.instance import Instance
 from models.store.base import connection, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.events import Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -79,7 +79,7 @@ def insert_broken_receipt() -> None:
             .get()
         )
         Receipt.create(
-            trace_id=new_uuid(),
+            trace_id=make_uuid(),
             account=integration.service.team.account_id,
             integration=integration.id,
             service=integration.service_id,

@@ -8,7 +8,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.lifecycle import provisioning
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.schedules import Schedule
@@ -24,7 +24,7 @@ def set_policy(world, *steps, **columns):
     """Set the steps of the policy; each step is (minutes, user or schedule, ...)."""
     rules = [
         {
-            "unique_id": new_uuid(),
+            "unique_id": make_uuid(),
             "delay": delay,
             "position": position,
             "targets": [build_target(target, place) for place, target in enumerate(targets)],

@@ -15,7 +15,7 @@ from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
 from models.store import bulk
 from models.store.base import store
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.services import Service
@@ -59,10 +59,10 @@ class RandomIncidents:
             provisioning.create_user(world.account, "dora@example.org", AccountRole.USER, at),
         ]
         self.priorities = [
-            Priority.create(unique_id=new_uuid(), team=world.team, name=name, **common) for name in "AB"
+            Priority.create(unique_id=make_uuid(), team=world.team, name=name, **common) for name in "AB"
         ]
-        self.slas = [Sla.create(unique_id=new_uuid(), team=world.team, name=name, **common) for name in "AB"]
-        self.tags = [Tag.create(unique_id=new_uuid(), team=world.team, name=name, **common) for name in "AB"]
+        self.slas = [Sla.create(unique_id=make_uuid(), team=world.team, name=name, **common) for name in "AB"]
+        self.tags = [Tag.create(unique_id=make_uuid(), team=world.team, name=name, **common) for name in "AB"]
         self.policies = [world.policy, world.charlies_team.escalationpolicy_set.get()]
         with store().write_transaction():
             User.update(time_zone=zone).where(User.account == world.account).execute()
@@ -78,7 +78,7 @@ class RandomIncidents:
             # Some have both tags: each incident counts once.
             for tag in self.tags if row.id % 2 else self.tags[:1]:
                 IncidentTag.create(
-                    unique_id=new_uuid(),
+                    unique_id=make_uuid(),
                     incident=row,
                     team_tag=tag,
                     creation_date=datetime(2026, 1, 1, tzinfo=UTC),
@@ -102,10 +102,10 @@ class RandomIncidents:
         status = rng.choice([1, 2, 3, 3, 3])
         acknowledged = created + self._choose_duration() if status == 2 or status * rng.random() > 1 else None
         return {
-            "unique_id": new_short_id(),
+            "unique_id": make_short_id(),
             "account": account.id,
             "incident_number": number,
-            "incident_key": new_short_id(),
+            "incident_key": make_short_id(),
             "service": service and service.id,
             "team": team.id,
             "title": "x",

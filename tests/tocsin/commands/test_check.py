@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from models.domain.enums import ServiceStatus, Urgency
 from models.store.base import db
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.maintenance import Maintenance
 from models.tables.schedules import ScheduleOverride
@@ -42,7 +42,7 @@ def use_schedules(world):
         steps = [[(1, schedule.unique_id) for schedule in schedules], [(2, world.bob.username)] * bob]
         rules = [
             {
-                "unique_id": new_uuid(), "delay": 0, "position": place,
+                "unique_id": make_uuid(), "delay": 0, "position": place,
                 "targets": [
                     {"target_type": kind, "target_id": name, "position": position}
                     for position, (kind, name) in enumerate(named)
@@ -62,7 +62,7 @@ def build_daily(person, opens, hours):
 
 def add_override(schedule, person, start):
     ScheduleOverride.create(
-        unique_id=new_uuid(), schedule=schedule, user=person, name="Swap", creation_date=start,
+        unique_id=make_uuid(), schedule=schedule, user=person, name="Swap", creation_date=start,
         start_time=start, end_time=start + DAY,
     )  # fmt: skip
 
@@ -281,7 +281,7 @@ def test_a_time_zone_that_the_host_does_not_know_is_a_problem(world, now, use_sc
     use_schedules(used)
     for name, end in (("Disks", now + DAY), ("Over", now - DAY)):
         Maintenance.create(
-            unique_id=new_uuid(), team=world.team, name=name, start_time=now - 2 * DAY, end_time=end,
+            unique_id=make_uuid(), team=world.team, name=name, start_time=now - 2 * DAY, end_time=end,
             creation_date=now, time_zone="Europe/Lemuria",
         )  # fmt: skip
 

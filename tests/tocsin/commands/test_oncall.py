@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from models.store.base import db
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.schedules import ScheduleOverride
 from models.tables.teams import EscalationPolicy, Team
 from models.tables.users import ForwardingRule
@@ -40,7 +40,7 @@ def primary(world, now):
         world.team, stored.layer(world.alice, world.bob, start=start), time_zone="Europe/Berlin"
     )
     ScheduleOverride.create(
-        unique_id=new_uuid(), schedule=made, user=world.charlie, name="Swap", creation_date=now,
+        unique_id=make_uuid(), schedule=made, user=world.charlie, name="Swap", creation_date=now,
         start_time=now + timedelta(hours=6), end_time=now + timedelta(hours=8),
     )  # fmt: skip
     return made
@@ -50,7 +50,7 @@ def set_steps(policy, *steps):
     """Replace the steps of a policy; each is (delay, (type, id), ...)."""
     rules = [
         {
-            "unique_id": new_uuid(), "delay": delay, "position": place,
+            "unique_id": make_uuid(), "delay": delay, "position": place,
             "targets": [
                 {"target_type": kind, "target_id": name, "position": position}
                 for position, (kind, name) in enumerate(targets)
@@ -63,7 +63,7 @@ def set_steps(policy, *steps):
 
 def add_forwarding(user, to, start, hours):
     ForwardingRule.create(
-        unique_id=new_uuid(), user=user, to_user=to, created_by=user, from_date=start,
+        unique_id=make_uuid(), user=user, to_user=to, created_by=user, from_date=start,
         to_date=start + timedelta(hours=hours), creation_date=start,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from models.domain.enums import WorkState
 from models.reports import alert_trace, dead_letters
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, bump_version
 from models.tables.rules import AlertRule
 from models.tables.services import Service
@@ -61,7 +61,7 @@ def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actio
     ]
     for position, (rule_name, done) in enumerate([("Disk", actions), ("Fire", [])], start=1):
         AlertRule.create(
-            unique_id=new_uuid(),
+            unique_id=make_uuid(),
             integration=world.integration,
             description=f"{rule_name} rule",
             position=position,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.users import NotificationRule
 
@@ -63,7 +63,11 @@ def test_an_error_in_one_invitation_refuses_all(ask, world):
 
 def test_an_inviter_cannot_give_a_higher_role_than_their_own(ask, person, world, now):
     role = CustomRole.create(
-        unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
+        unique_id=make_uuid(),
+        account=world.account,
+        name="x",
+        permissions=["member_write"],
+        creation_date=now,
     )
     User.update(custom_role=role).where(User.id == world.bob.id).execute()
 
@@ -77,7 +81,11 @@ def test_an_inviter_cannot_give_a_higher_role_than_their_own(ask, person, world,
 def test_only_members_of_a_team_and_admins_invite_into_it(ask, person, world, now, path):
     """Else member_write would let its holder invite a second self into a private team."""
     role = CustomRole.create(
-        unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
+        unique_id=make_uuid(),
+        account=world.account,
+        name="x",
+        permissions=["member_write"],
+        creation_date=now,
     )
     User.update(custom_role=role).where(User.id == world.charlie.id).execute()
     many = {"team": person["team"], "email_accounts": [person["user_detail"]]}

@@ -4,7 +4,7 @@ import pytest
 
 from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 
 MEMBERS = "/api/account/members/"
@@ -12,9 +12,9 @@ MEMBERS = "/api/account/members/"
 
 def create_role(world, now, *permissions: str) -> CustomRole:
     return CustomRole.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         account=world.account,
-        name=new_uuid(),
+        name=make_uuid(),
         permissions=permissions,
         creation_date=now,
     )

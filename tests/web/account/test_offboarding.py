@@ -5,7 +5,7 @@ import pytest
 from models.domain.enums import AccountRole, IncidentStatus, NotificationStatus, TaskStatus, TeamRole
 from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification
@@ -39,14 +39,14 @@ def test_steps_slas_and_rules_no_longer_refer_to_a_removed_user(ask, world):
     ask("POST", f"{team}/sla/", {"escalations": [{"time": 0, "type": 1, "responders": responders}]})
     actions = [
         {"action_type": 6, "assign_to": world.bob.username},
-        {"action_type": 11, "key": new_uuid(), "value": world.bob.username},
+        {"action_type": 11, "key": make_uuid(), "value": world.bob.username},
         {"action_type": 17, "value": world.bob.username},
         {"action_type": 17, "value": world.alice.username},
         {"action_type": 2, "value": f"Ask {world.bob.username}"},
     ]
     expected_actions = [{"value": "", "assign_to": None, **action} for action in actions]
     AlertRule.create(
-        unique_id=new_uuid(), integration=world.integration, position=99, actions=expected_actions,
+        unique_id=make_uuid(), integration=world.integration, position=99, actions=expected_actions,
         creation_date=world.account.creation_date,
     )  # fmt: skip
 
@@ -62,10 +62,10 @@ def test_steps_slas_and_rules_no_longer_refer_to_a_removed_user(ask, world):
 def test_schedules_forwarding_contacts_and_tasks_no_longer_refer_to_a_removed_user(ask, world, now):
     layer = {"users": [{"user": world.bob.username, "position": 1}], "name": "x"}
     schedule = Schedule.create(
-        unique_id=new_uuid(), team=world.team, name="x", layers=[layer], creation_date=now
+        unique_id=make_uuid(), team=world.team, name="x", layers=[layer], creation_date=now
     )
     ScheduleOverride.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         schedule=schedule,
         user=world.bob,
         start_time=now,
@@ -74,12 +74,12 @@ def test_schedules_forwarding_contacts_and_tasks_no_longer_refer_to_a_removed_us
     )
     for assignees, to in ((world.bob, world.alice), (world.alice, world.bob), (world.alice, world.charlie)):
         ForwardingRule.create(
-            unique_id=new_uuid(), user=assignees, to_user=to, created_by=world.bob, from_date=now,
+            unique_id=make_uuid(), user=assignees, to_user=to, created_by=world.bob, from_date=now,
             to_date=now, creation_date=now,
         )  # fmt: skip
     for status in TaskStatus:
         PostIncidentTask.create(
-            unique_id=new_uuid(), team=world.team, title="x", status=status, assigned_to=world.bob,
+            unique_id=make_uuid(), team=world.team, title="x", status=status, assigned_to=world.bob,
             creation_date=now,
         )  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_schedules_forwarding_contacts_and_tasks_no_longer_refer_to_a_removed_us
 def test_the_account_owner_gets_the_teams_of_a_removed_user(ask, world, now, already):
     if already:
         TeamMember.create(
-            unique_id=new_uuid(),
+            unique_id=make_uuid(),
             team=world.charlies_team,
             user=world.alice,
             role=TeamRole.USER,
@@ -116,7 +116,8 @@ def test_the_account_owner_gets_the_teams_of_a_removed_user(ask, world, now, alr
 def create_incident(world, now, user, status: IncidentStatus, **more) -> Incident:
     number = Incident.select().count() + 1
     return Incident.create(
-        unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
+        unique_id=make_short_id(), incident_key=make_short_id(), incident_number=number,
+        account=world.account,
         service=world.service, team=world.team, title="Disk", status=status, urgency=1, assigned_to=user,
         escalation_policy=world.policy, creation_date=now, run_started_at=now, **more,
     )  # fmt: skip
@@ -127,14 +128,14 @@ def test_open_incidents_of_a_removed_user_are_unassigned_with_a_reason(ask, worl
     other = create_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
     for row in (*made.values(), other):
         IncidentAssignment.create(
-            unique_id=new_uuid(),
+            unique_id=make_uuid(),
             incident=row,
             role=IncidentRole.get(IncidentRole.team == world.team),
             user=world.bob,
             creation_date=now,
         )
     task = IncidentTask.create(
-        unique_id=new_uuid(), incident=other, title="x", assigned_to=world.bob, creation_date=now
+        unique_id=make_uuid(), incident=other, title="x", assigned_to=world.bob, creation_date=now
     )
 
     remove(ask, world.bob)
@@ -182,7 +183,7 @@ def test_the_configuration_version_is_incremented(ask, world):
 
 def test_references_in_other_accounts_stay(ask, world):
     """The same username in the rows of another account is not a reference to this user."""
-    rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [build_target(world.bob)]}]
+    rules = [{"unique_id": make_uuid(), "delay": 0, "position": 1, "targets": [build_target(world.bob)]}]
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
     EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == theirs.id).execute()
 
@@ -193,7 +194,7 @@ def test_references_in_other_accounts_stay(ask, world):
 
 def test_the_number_of_statements_is_constant(ask, world, now, statements):
     def cost(times: int) -> int:
-        user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        user = provisioning.create_user(world.account, f"{make_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(times):
             provisioning.create_team(world.account, "x", user, now)
             create_incident(world, now, user, IncidentStatus.TRIGGERED)

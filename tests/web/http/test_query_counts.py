@@ -8,7 +8,7 @@ from playhouse.test_utils import count_queries
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, ContactType, TeamRole
 from models.lifecycle import provisioning
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import CustomRole
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTag, IncidentTask
@@ -29,20 +29,20 @@ def add_team(world, now):
 
 
 def add_member(world, now):
-    user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
-    TeamMember.create(unique_id=new_uuid(), team=world.team, user=user, role=TeamRole.USER, joining_date=now)
+    user = provisioning.create_user(world.account, f"{make_uuid()}@example.org", AccountRole.USER, now)
+    TeamMember.create(unique_id=make_uuid(), team=world.team, user=user, role=TeamRole.USER, joining_date=now)
 
 
 def add_priority(world, now):
-    return Priority.create(unique_id=new_uuid(), team=world.team, name="P1", creation_date=now)
+    return Priority.create(unique_id=make_uuid(), team=world.team, name="P1", creation_date=now)
 
 
 def add_tag(world, now):
-    return Tag.create(unique_id=new_uuid(), team=world.team, name="database", creation_date=now)
+    return Tag.create(unique_id=make_uuid(), team=world.team, name="database", creation_date=now)
 
 
 def add_sla(world, now):
-    return Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
+    return Sla.create(unique_id=make_uuid(), team=world.team, name="Gold", creation_date=now)
 
 
 def add_policy(world, now):
@@ -67,29 +67,29 @@ def add_integration(world, now):
 def add_contact(world, now):
     contact = provisioning.create_contact(world.bob, "Home", ContactType.EMAIL, "b@example.org", now)
     NotificationRule.create(
-        unique_id=new_uuid(), user=world.bob, contact=contact, urgency=1, creation_date=now
+        unique_id=make_uuid(), user=world.bob, contact=contact, urgency=1, creation_date=now
     )
 
 
 def add_forwarding_rule(world, now):
     """Add a forwarding rule with a new target and a new creator."""
     to, by = (
-        provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        provisioning.create_user(world.account, f"{make_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(2)
     )
     ForwardingRule.create(
-        unique_id=new_uuid(), user=world.bob, to_user=to, created_by=by, from_date=now, to_date=now,
+        unique_id=make_uuid(), user=world.bob, to_user=to, created_by=by, from_date=now, to_date=now,
         creation_date=now,
     )  # fmt: skip
 
 
 def add_custom_role(world, now):
-    CustomRole.create(unique_id=new_uuid(), account=world.account, name=new_uuid(), creation_date=now)
+    CustomRole.create(unique_id=make_uuid(), account=world.account, name=make_uuid(), creation_date=now)
 
 
 def add_router(world, now):
     return GlobalRouter.create(
-        unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
+        unique_id=make_uuid(), account=world.account, name="x", integration_key=make_uuid(), creation_date=now
     )
 
 
@@ -97,16 +97,16 @@ def add_router_rule(world, now):
     """Add a rule of the first router with a new integration."""
     router = GlobalRouter.get_or_none() or add_router(world, now)
     integration = provisioning.create_integration(world.service, "Probe", GENERIC, world.bob, now)
-    action = {"unique_id": new_uuid(), "action_type": 0, "integration": integration.unique_id}
+    action = {"unique_id": make_uuid(), "action_type": 0, "integration": integration.unique_id}
     RouterRule.create(
-        unique_id=new_uuid(), router=router, name="x", position=RouterRule.select().count() + 1,
+        unique_id=make_uuid(), router=router, name="x", position=RouterRule.select().count() + 1,
         actions=[action], creation_date=now,
     )  # fmt: skip
 
 
 def add_alert_rule(world, now):
     """Add an alert rule that refers to a new object of each kind."""
-    user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+    user = provisioning.create_user(world.account, f"{make_uuid()}@example.org", AccountRole.USER, now)
     found = {
         RuleAction.ROUTE_TO_ESCALATION_POLICY: add_policy(world, now).unique_id,
         RuleAction.ASSIGN_USER: user.username,
@@ -118,7 +118,7 @@ def add_alert_rule(world, now):
         [{"action_type": kind, "value": id_} for kind, id_ in found.items()], world.team
     )
     AlertRule.create(
-        unique_id=new_uuid(), integration=world.integration, position=1, actions=actions, creation_date=now
+        unique_id=make_uuid(), integration=world.integration, position=1, actions=actions, creation_date=now
     )
 
 
@@ -126,13 +126,14 @@ def add_incident(world, now):
     number = Incident.select().count() + 1
     service = add_service(world, now)
     incident = Incident.create(
-        unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
+        unique_id=make_short_id(), incident_key=make_short_id(), incident_number=number,
+        account=world.account,
         service=service, team=world.team, title="Disk", status=1, urgency=1, assigned_to=world.bob,
         escalation_policy=service.escalation_policy, sla=service.sla, team_priority=service.team_priority,
         creation_date=now + timedelta(minutes=number), run_started_at=now,
     )  # fmt: skip
     IncidentTag.create(
-        unique_id=new_uuid(), incident=incident, team_tag=add_tag(world, now), creation_date=now
+        unique_id=make_uuid(), incident=incident, team_tag=add_tag(world, now), creation_date=now
     )
 
 
@@ -144,17 +145,17 @@ def get_incident(world, now):
 
 def add_role_assignment(world, now):
     incident = get_incident(world, now)
-    role = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    role = IncidentRole.create(unique_id=make_uuid(), team=world.team, title="Scribe", creation_date=now)
     IncidentAssignment.create(
-        unique_id=new_uuid(), incident=incident, role=role, user=world.bob, creation_date=now
+        unique_id=make_uuid(), incident=incident, role=role, user=world.bob, creation_date=now
     )
 
 
 def add_incident_task(world, now):
     incident = get_incident(world, now)
-    role = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    role = IncidentRole.create(unique_id=make_uuid(), team=world.team, title="Scribe", creation_date=now)
     IncidentTask.create(
-        unique_id=new_uuid(), incident=incident, title="Look", role=role, assigned_to=world.bob,
+        unique_id=make_uuid(), incident=incident, title="Look", role=role, assigned_to=world.bob,
         creation_date=now,
     )  # fmt: skip
 
@@ -166,22 +167,22 @@ def add_timeline_entry(world, now):
         incident=incident, at=now, what="edited", reason="x", author_kind="user", user=world.bob
     )
     message = Message.create(
-        message_id=new_uuid(), account=world.account, user=world.bob, channel=1, created_at=now,
+        message_id=make_uuid(), account=world.account, user=world.bob, channel=1, created_at=now,
         next_attempt_at=now, first_attempt_at=now,
     )  # fmt: skip
     Attempt.create(message=message, at=now, outcome="sent", detail="250", milliseconds=1)
     Notification.create(
-        key=new_uuid(), incident=incident, user=world.bob, kind="escalation", reason="x", not_before=now,
+        key=make_uuid(), incident=incident, user=world.bob, kind="escalation", reason="x", not_before=now,
         state=1, done_at=now, message=message,
     )  # fmt: skip
 
 
 def add_alert(world, now):
     receipt = Receipt.create(
-        trace_id=new_uuid(), account=world.account, source="generic", body=b"{}", received_at=now
+        trace_id=make_uuid(), account=world.account, source="generic", body=b"{}", received_at=now
     )
     Event.create(
-        unique_id=new_short_id(), receipt=receipt, position=0, integration=world.integration,
+        unique_id=make_short_id(), receipt=receipt, position=0, integration=world.integration,
         incident=get_incident(world, now), message="Disk", alert_type=3, entity_id="disk", creation_date=now,
     )  # fmt: skip
 

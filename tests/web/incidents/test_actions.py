@@ -8,7 +8,7 @@ from playhouse.test_utils import count_queries
 from models.domain.enums import NotificationStatus, TimerKind
 from models.lifecycle import provisioning
 from models.store.base import store
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from models.tables.postmortems import Postmortem, PostmortemIncident
@@ -120,7 +120,7 @@ def test_an_assignment_needs_either_a_known_person_or_a_known_policy(act, create
     assert get_error(act(number, "reassign", assigned_to="", escalation_policy=None), "assigned_to")
     assert get_error(act(number, "reassign", assigned_to=bob, escalation_policy=policy), "assigned_to")
     assert get_error(act(number, "reassign", assigned_to=world.mallory.username), "assigned_to")
-    assert get_error(act(number, "reassign", escalation_policy=new_uuid()), "escalation_policy")
+    assert get_error(act(number, "reassign", escalation_policy=make_uuid()), "escalation_policy")
     assert list_pending_notifications() == [("Alice", "escalation")]
 
 
@@ -401,7 +401,7 @@ def test_a_viewer_cannot_merge_an_incident_without_permission(ask, act, create_i
     mine, charlies = create_incident(who="bob"), create_incident(far)
     theirs = provisioning.create_service(world.mallorys_team, "Elsewhere", policy, world.mallory, now)
     mallorys = Incident.create(
-        unique_id=new_short_id(), account=world.mallory.account, incident_number=77, incident_key="k",
+        unique_id=make_short_id(), account=world.mallory.account, incident_number=77, incident_key="k",
         service=theirs, team=world.mallorys_team, title="x", status=1, urgency=1, creation_date=now,
         run_started_at=now,
     )  # fmt: skip
@@ -468,11 +468,11 @@ def test_an_incident_shows_its_postmortems(ask, shown, create_incident, world, n
     one, two = create_incident(), create_incident()
     for title in ("What broke", "What we learned"):
         postmortem = Postmortem.create(
-            unique_id=new_uuid(), team=world.team, author=world.alice, title=title, creation_date=now,
+            unique_id=make_uuid(), team=world.team, author=world.alice, title=title, creation_date=now,
             updated_at=now,
         )  # fmt: skip
         PostmortemIncident.create(
-            unique_id=new_uuid(),
+            unique_id=make_uuid(),
             postmortem=postmortem,
             incident=Incident.get(Incident.incident_number == one),
         )

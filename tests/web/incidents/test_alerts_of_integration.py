@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from tests.support.alerts import accept
 from web.http import paging
 from workers.alerts import process_lane
@@ -53,7 +53,7 @@ def test_a_key_returns_the_names_of_its_integration(ask, world):
     }
     assert ask("GET", path, who="charlie").status_code == 403
     assert ask("GET", path, who="mallory").status_code == 404
-    assert ask("GET", f"/api/account/integration-metadata/{new_uuid()}/").status_code == 404
+    assert ask("GET", f"/api/account/integration-metadata/{make_uuid()}/").status_code == 404
 
 
 def test_a_viewer_of_an_incident_does_not_see_integration_keys(ask, alerts, world):

@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.services import Service
@@ -38,7 +38,7 @@ def incident(world, now):
             for name, seconds in (("acknowledged_date", acknowledged), ("resolved_date", resolved))
         }
         known = {
-            "unique_id": new_short_id(), "account": world.account, "incident_key": new_short_id(),
+            "unique_id": make_short_id(), "account": world.account, "incident_key": make_short_id(),
             "incident_number": Incident.select().count() + 1, "service": world.service, "team": world.team,
             "title": "Disk full",
             "status": 3 if resolved is not None else 2 if acknowledged is not None else 1,

@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident
 from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.teams import Priority
@@ -22,8 +22,8 @@ def incident(world, now):
         number = Incident.select().count() + 1
         at = now + timedelta(minutes=number)
         known = {
-            "unique_id": new_short_id(), "account": world.account, "incident_number": number,
-            "incident_key": new_short_id(), "service": world.service, "team": world.team,
+            "unique_id": make_short_id(), "account": world.account, "incident_number": number,
+            "incident_key": make_short_id(), "service": world.service, "team": world.team,
             "title": f"No. {number}", "status": 1, "urgency": 1, "creation_date": at, "run_started_at": at,
         }  # fmt: skip
         return Incident.create(**{**known, **values})
@@ -58,7 +58,7 @@ def test_the_status_is_a_filter_with_the_default_triggered(incident, list_number
 
 
 def test_every_filter_field_limits_the_list(incident, list_numbers, world, now):
-    priority = Priority.create(unique_id=new_uuid(), team=world.team, name="Urgent", creation_date=now)
+    priority = Priority.create(unique_id=make_uuid(), team=world.team, name="Urgent", creation_date=now)
     incident(team_priority=priority, assigned_to=world.bob, escalation_policy=world.policy)
     incident(team=world.charlies_team, service=None)
     only_first = [
@@ -72,7 +72,7 @@ def test_every_filter_field_limits_the_list(incident, list_numbers, world, now):
         {"all_teams": 0},
     ]
     nothing = [
-        {"tag_ids": [new_uuid()]}, {"postmortem_filter": 1}, {"sla_ids": ["x"]}, {"priority_name": "urg%"},
+        {"tag_ids": [make_uuid()]}, {"postmortem_filter": 1}, {"sla_ids": ["x"]}, {"priority_name": "urg%"},
         {"from_date": "2026-03-05"}, {"to_date": "2026-03-04"}, {"team_ids": ["\x00' or 1=1"]},
     ]  # fmt: skip
     no_limit = [
@@ -173,9 +173,9 @@ def test_incidents_are_filtered_by_postmortem(incident, list_numbers, world, now
     first = incident()
     incident()
     postmortem = Postmortem.create(
-        unique_id=new_uuid(), team=world.team, author=world.bob, creation_date=now, updated_at=now
+        unique_id=make_uuid(), team=world.team, author=world.bob, creation_date=now, updated_at=now
     )
-    PostmortemIncident.create(unique_id=new_uuid(), postmortem=postmortem, incident=first)
+    PostmortemIncident.create(unique_id=make_uuid(), postmortem=postmortem, incident=first)
 
     assert [list_numbers({"postmortem_filter": postmortem_filter}) for postmortem_filter in (-1, 0, 1)] == [
         [1, 2],
@@ -185,7 +185,7 @@ def test_incidents_are_filtered_by_postmortem(incident, list_numbers, world, now
 
 
 def test_a_priority_of_another_account_matches_no_incident(incident, list_numbers, world, now):
-    Priority.create(unique_id=new_uuid(), team=world.mallorys_team, name="P1", creation_date=now)
+    Priority.create(unique_id=make_uuid(), team=world.mallorys_team, name="P1", creation_date=now)
     incident()
 
     assert list_numbers({"priority_name": "P1"}) == []

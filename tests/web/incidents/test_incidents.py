@@ -7,7 +7,7 @@ import pytest
 from models.domain.enums import NotificationKind, NotificationStatus, TimerKind, Urgency
 from models.domain.reasons import make_reason
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, bump_version
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
@@ -303,7 +303,7 @@ def rules(world):
         for urgency, minutes in delays.items():
             for delay in minutes:
                 NotificationRule.create(
-                    unique_id=new_uuid(), user=user, contact=contact, urgency=Urgency[urgency.upper()],
+                    unique_id=make_uuid(), user=user, contact=contact, urgency=Urgency[urgency.upper()],
                     start_delay=delay, creation_date=contact.creation_date,
                 )  # fmt: skip
         bump_version(world.account.id)

@@ -3,7 +3,7 @@
 import pytest
 
 from models.domain.enums import TeamRole
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.teams import TeamMember
@@ -70,7 +70,7 @@ def test_a_long_array_of_notes_leads_to_its_pages(write, ask, monkeypatch, state
 
 def test_a_note_of_a_rule_has_no_user(ask, incident, now):
     IncidentNote.create(
-        unique_id=new_short_id(), incident=incident, user=None, note="Again", creation_date=now
+        unique_id=make_short_id(), incident=incident, user=None, note="Again", creation_date=now
     )
 
     (note,) = ask("GET", NOTES).json
@@ -127,5 +127,5 @@ def test_each_write_is_in_the_timeline_and_does_not_change_the_configuration(wri
 
 
 def test_an_unknown_note_is_not_found(ask):
-    assert ask("GET", f"{NOTES}{new_short_id()}/").status_code == 404
-    assert ask("DELETE", f"{NOTES}{new_uuid()}/").status_code == 404
+    assert ask("GET", f"{NOTES}{make_short_id()}/").status_code == 404
+    assert ask("DELETE", f"{NOTES}{make_uuid()}/").status_code == 404

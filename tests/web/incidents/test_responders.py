@@ -4,7 +4,7 @@ import pytest
 
 from models.domain.enums import NotificationKind, NotificationStatus
 from models.store.base import connection
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.incidents import IncidentLog, IncidentResponder
 from models.tables.notifications import Notification
@@ -125,7 +125,7 @@ def test_a_responder_is_either_a_user_or_a_policy(ask, world, now):
         {"user": world.charlie.username},
         {"user": "x"},
         {"user": 7},
-        {"escalation_policy": new_uuid()},
+        {"escalation_policy": make_uuid()},
         {"escalation_policy": "x"},
     ]
 

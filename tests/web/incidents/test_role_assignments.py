@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import IncidentAssignment
 from models.tables.teams import IncidentRole
@@ -15,7 +15,7 @@ NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
 def roles(ask, world, now):
     """The IDs of two roles of the team, by title; an incident exists."""
     ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
-    scribe = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    scribe = IncidentRole.create(unique_id=make_uuid(), team=world.team, title="Scribe", creation_date=now)
     leader = IncidentRole.get(IncidentRole.team == world.team, IncidentRole.title != "Scribe")
     return {"scribe": scribe.unique_id, "leader": leader.unique_id}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from models.store.base import connection
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.incidents import IncidentLog, IncidentTag
 from models.tables.teams import Tag
 from tests.support.alert_sequences import run_parallel
@@ -15,7 +15,7 @@ TAGS = "/api/incidents/1/tags/"
 def tag(ask, world, now):
     """A tag of the team; incident 1 exists."""
     ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
-    return Tag.create(unique_id=new_uuid(), team=world.team, name="database", color="red", creation_date=now)
+    return Tag.create(unique_id=make_uuid(), team=world.team, name="database", color="red", creation_date=now)
 
 
 def test_a_tag_is_added_and_shown_by_its_incident(ask, tag):
@@ -63,9 +63,9 @@ def test_one_of_two_concurrent_requests_is_refused(app, world, tag):
 
 
 def test_a_tag_of_another_team_is_refused(ask, tag, world, now):
-    other = Tag.create(unique_id=new_uuid(), team=world.charlies_team, name="x", color="", creation_date=now)
+    other = Tag.create(unique_id=make_uuid(), team=world.charlies_team, name="x", color="", creation_date=now)
 
-    for wrong in (other.unique_id, new_uuid(), "", None, 7, "x"):
+    for wrong in (other.unique_id, make_uuid(), "", None, 7, "x"):
         assert ask("POST", TAGS, {"team_tag": wrong}).status_code == 400
     assert ask("POST", TAGS, {}).status_code == 400
 
@@ -79,7 +79,7 @@ def test_the_timeline_has_each_change(ask, tag):
 
 
 def test_a_tag_is_replaced_by_another_only_once(ask, tag, world, now):
-    other = Tag.create(unique_id=new_uuid(), team=world.team, name="disk", color="", creation_date=now)
+    other = Tag.create(unique_id=make_uuid(), team=world.team, name="disk", color="", creation_date=now)
     made = ask("POST", TAGS, {"team_tag": tag.unique_id}).json
 
     changed = ask("PATCH", f"{TAGS}{made['unique_id']}/", {"team_tag": other.unique_id}).json

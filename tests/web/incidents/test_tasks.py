@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.incidents import Incident, IncidentTask
 from models.tables.services import Service
 from models.tables.tasks import TaskTemplate, TemplateTask
@@ -129,12 +129,12 @@ def test_a_task_is_found_only_under_its_incident(ask, task, create_incident):
 @pytest.fixture
 def template(world, now):
     """The task template of the service, with three tasks."""
-    made = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name="Outage", creation_date=now)
+    made = TaskTemplate.create(unique_id=make_uuid(), team=world.team, name="Outage", creation_date=now)
     role = IncidentRole.get(IncidentRole.team == world.team)
     template_tasks = (("Look", 15, role), ("Inform everybody", 0, None), ("Some day", -1, None))
     for position, (title, minutes, who) in enumerate(template_tasks, start=1):
         TemplateTask.create(
-            unique_id=new_uuid(), task_template=made, title=title, description="d", due_in=minutes, role=who,
+            unique_id=make_uuid(), task_template=made, title=title, description="d", due_in=minutes, role=who,
             position=position, creation_date=now,
         )  # fmt: skip
     Service.update(task_template=made).where(Service.id == world.service.id).execute()

@@ -11,7 +11,7 @@ import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
 from models.store.base import store
-from models.store.ids import new_short_id
+from models.store.ids import make_short_id
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
@@ -352,7 +352,7 @@ def test_the_alert_trace_has_pages(ask, world):
     process_lane.run(world.service.id)
     event = Event.get()
     for position in (1, 2):
-        columns = event.__data__ | {"unique_id": new_short_id(), "position": position}
+        columns = event.__data__ | {"unique_id": make_short_id(), "position": position}
         del columns["id"]
         Event.create(**columns)
     path = f"/api/tocsin/alerts/{trace_id}/"

@@ -12,7 +12,7 @@ import vobject
 from models.domain.enums import AccountRole
 from models.lifecycle import provisioning, signed_links
 from models.load.schedules import load_schedule_facts
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team, TeamMember
@@ -99,7 +99,7 @@ def read_events(answer) -> list[CalendarEvent]:
 
 def add_override(schedule, person, start, end, name="Dentist"):
     return ScheduleOverride.create(
-        unique_id=new_uuid(), schedule=schedule, user=person, name=name, start_time=start, end_time=end,
+        unique_id=make_uuid(), schedule=schedule, user=person, name=name, start_time=start, end_time=end,
         creation_date=start,
     )  # fmt: skip
 
@@ -563,7 +563,7 @@ def test_a_user_who_returns_to_the_team_has_the_same_address(ask, address, sched
     path = address(schedule, who="bob")
     leave_team(world, schedule)
     ask("GET", path, who=None)
-    TeamMember.create(unique_id=new_uuid(), team=world.team, user=world.bob, role=2, joining_date=now)
+    TeamMember.create(unique_id=make_uuid(), team=world.team, user=world.bob, role=2, joining_date=now)
 
     assert ask("GET", path, who=None).status_code == 200
 

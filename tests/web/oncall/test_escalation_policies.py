@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.notifications import Notification
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
@@ -21,7 +21,7 @@ def path(world) -> str:
 def schedule_of(now):
     """schedule_of(team): the ID of a new schedule of the team."""
     return lambda team: (
-        Schedule.create(unique_id=new_uuid(), team=team, name="x", creation_date=now).unique_id
+        Schedule.create(unique_id=make_uuid(), team=team, name="x", creation_date=now).unique_id
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from models.domain.enums import TargetType
 from models.lifecycle import provisioning
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
@@ -34,7 +34,7 @@ def override(schedule):
     def make(get_key, start, end, of=schedule):
         at = store().now()
         return ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=of, user=get_key, creation_date=at,
+            unique_id=make_uuid(), schedule=of, user=get_key, creation_date=at,
             start_time=at + timedelta(hours=start), end_time=at + timedelta(hours=end),
         )  # fmt: skip
 
@@ -48,7 +48,7 @@ def steps(world):
     def give(*targets, policy=world.policy):
         rules = [
             {
-                "unique_id": new_uuid(), "delay": place * 5, "position": place + 1,
+                "unique_id": make_uuid(), "delay": place * 5, "position": place + 1,
                 "targets": [
                     {"target_type": int(kind), "target_id": name, "position": position}
                     for position, (kind, name) in enumerate(named)
@@ -168,7 +168,7 @@ def test_a_deleted_schedule_has_nobody_on_call(ask, team, world, steps, schedule
 
 
 def test_people_of_another_account_are_never_listed(ask, team, world, steps, override, now):
-    theirs = Schedule.create(unique_id=new_uuid(), team=world.mallorys_team, name="x", creation_date=now)
+    theirs = Schedule.create(unique_id=make_uuid(), team=world.mallorys_team, name="x", creation_date=now)
     override(world.mallory, -1, 1, of=theirs)
     steps([(SCHEDULE, theirs.unique_id), (USER, world.mallory.username)])
 
@@ -176,7 +176,7 @@ def test_people_of_another_account_are_never_listed(ask, team, world, steps, ove
 
 
 def test_a_schedule_of_another_team_of_the_account_is_used(ask, team, world, steps, override, now):
-    shared = Schedule.create(unique_id=new_uuid(), team=world.charlies_team, name="x", creation_date=now)
+    shared = Schedule.create(unique_id=make_uuid(), team=world.charlies_team, name="x", creation_date=now)
     override(world.charlie, -1, 1, of=shared)
     steps([(SCHEDULE, shared.unique_id)])
 
@@ -218,7 +218,7 @@ def test_more_policies_need_no_more_queries(
     for _ in range(20):
         settings = provisioning.build_assignment_settings()
         more = EscalationPolicy.create(
-            unique_id=new_uuid(), team=world.team, name="x", creation_date=now, assignment_settings=settings
+            unique_id=make_uuid(), team=world.team, name="x", creation_date=now, assignment_settings=settings
         )
         steps(both, both, policy=more)
 

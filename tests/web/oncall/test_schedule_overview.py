@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import structlog
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.schedules import ScheduleOverride
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ForwardingRule
@@ -44,7 +44,7 @@ def override(now):
 
     def make(schedule, get_key, start, end):
         return ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=schedule, user=get_key, creation_date=now, name="Swap",
+            unique_id=make_uuid(), schedule=schedule, user=get_key, creation_date=now, name="Swap",
             start_time=now + start * HOUR, end_time=now + end * HOUR,
         )  # fmt: skip
 
@@ -86,7 +86,7 @@ def list_spans(listed):
 
 def use_schedule(policy, schedule):
     target = {"target_type": 1, "target_id": schedule.unique_id, "position": 0}
-    rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}]
+    rules = [{"unique_id": make_uuid(), "delay": 0, "position": 1, "targets": [target]}]
     EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == policy.id).execute()
 
 
@@ -432,7 +432,7 @@ def test_an_end_that_is_far_in_the_future_is_null(oncall, world, schedule, turns
 @pytest.mark.parametrize(("at", "to"), [("2026-03-04T12:00:00Z", "Charlie"), ("2026-03-04T14:00:00Z", None)])
 def test_the_person_who_is_notified_instead_is_shown(oncall, world, schedule, turns, now, at, to):
     ForwardingRule.create(
-        unique_id=new_uuid(), user=world.bob, to_user=world.charlie, created_by=world.bob, from_date=now,
+        unique_id=make_uuid(), user=world.bob, to_user=world.charlie, created_by=world.bob, from_date=now,
         to_date=now + HOUR, creation_date=now,
     )  # fmt: skip
     shown = oncall(schedule(turns(world.bob)), f"?at={at}").json["oncalls"][0]

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.schedules import Schedule, ScheduleOverride
 
 DAY_S = 86_400
@@ -285,7 +285,7 @@ def test_a_layer_without_the_ids_of_its_items_is_unchanged(make, change, layer):
 
 
 def test_ids_chosen_by_a_client_are_kept_without_duplicates(make, layer, override):
-    chosen, users = new_uuid(), [{**turn, "unique_id": new_uuid()} for turn in layer["users"]]
+    chosen, users = make_uuid(), [{**turn, "unique_id": make_uuid()} for turn in layer["users"]]
     first = {**layer, "unique_id": chosen.upper(), "users": users}
 
     made = make(layers=[first, first], overrides=[{**override, "unique_id": chosen}] * 2)

@@ -9,7 +9,7 @@ from models.domain.applications import GENERIC, PROMETHEUS
 from models.domain.enums import ServiceStatus
 from models.lifecycle import provisioning
 from models.store.base import db, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.rules import AlertGroupingPolicy
@@ -118,12 +118,12 @@ def test_overrides_and_forwarding_rules_of_the_simulated_time_apply(simulate, wo
     set_policy(world, (0, on_call_schedule))
     for start, person in ((now - 900 * DAY, world.bob), (now + 900 * DAY, world.charlie)):
         ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=on_call_schedule, user=person, name="Swap", creation_date=now,
+            unique_id=make_uuid(), schedule=on_call_schedule, user=person, name="Swap", creation_date=now,
             start_time=start, end_time=start + DAY,
         )  # fmt: skip
     far_from_now = now - 700 * DAY
     ForwardingRule.create(
-        unique_id=new_uuid(), user=world.alice, to_user=world.charlie, created_by=world.alice,
+        unique_id=make_uuid(), user=world.alice, to_user=world.charlie, created_by=world.alice,
         from_date=far_from_now, to_date=far_from_now + DAY, creation_date=now,
     )  # fmt: skip
     layers_before = [{**stored.layer(world.alice, start=now - 1000 * DAY)}]
@@ -245,7 +245,7 @@ def test_with_open_lets_the_alert_join_an_open_incident(simulate, world):
 def test_with_open_lets_an_alert_with_the_same_title_join_the_incident(simulate, world):
     at = store().now()
     AlertGroupingPolicy.create(
-        unique_id=new_uuid(), service=world.service, match_fields={"static_fields": ["incident_title"]},
+        unique_id=make_uuid(), service=world.service, match_fields={"static_fields": ["incident_title"]},
         creation_date=at, updated_at=at,
     )  # fmt: skip
     Service.update(collation=3).execute()

@@ -8,7 +8,7 @@ from models.domain.enums import IncidentStatus, TargetType
 from models.domain.reasons import make_reason
 from models.lifecycle import signed_links
 from models.lifecycle.signed_links import IncidentLink
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.incidents import Incident, IncidentLog, IncidentResponder
 from models.tables.notifications import Notification
@@ -193,7 +193,7 @@ def leave_team(user: User) -> None:
 
 def name_in_policy(target_type: TargetType, name: str) -> None:
     target = {"target_type": target_type, "target_id": name, "position": 0}
-    step = {"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}
+    step = {"unique_id": make_uuid(), "delay": 0, "position": 1, "targets": [target]}
     EscalationPolicy.update(rules=[step]).execute()
 
 
@@ -221,7 +221,7 @@ def test_a_reader_without_the_permission_to_write_sees_the_incident_without_butt
 def test_a_custom_role_gives_the_right(ask, link_of_bob, world, now):
     leave_team(world.bob)
     role = CustomRole.create(
-        unique_id=new_uuid(), account=world.account, name="x", creation_date=now,
+        unique_id=make_uuid(), account=world.account, name="x", creation_date=now,
         permissions=["incident_read", "incident_write"],
     )  # fmt: skip
     User.update(custom_role=role).where(User.id == world.bob.id).execute()
@@ -241,7 +241,7 @@ def name_in_layer(world, now) -> None:
 def name_in_override(world, now) -> None:
     nights = _create_schedule(world)
     ScheduleOverride.create(
-        unique_id=new_uuid(), schedule=nights, user=world.bob, start_time=now, end_time=now,
+        unique_id=make_uuid(), schedule=nights, user=world.bob, start_time=now, end_time=now,
         creation_date=now,
     )  # fmt: skip
 
@@ -254,7 +254,7 @@ def _create_schedule(world, *layers) -> Schedule:
 
 def name_as_responder(world, now) -> None:
     IncidentResponder.create(
-        unique_id=new_short_id(), incident=Incident.get(), user=world.bob, creation_date=now
+        unique_id=make_short_id(), incident=Incident.get(), user=world.bob, creation_date=now
     )
 
 
@@ -263,10 +263,10 @@ def name_as_assignee(world, now) -> None:
 
 
 def name_in_sla(world, now) -> None:
-    responder = {"user": world.bob.username, "unique_id": new_uuid()}
-    escalation = {"unique_id": new_uuid(), "time": 60, "type": 1, "responders": [responder]}
+    responder = {"user": world.bob.username, "unique_id": make_uuid()}
+    escalation = {"unique_id": make_uuid(), "time": 60, "type": 1, "responders": [responder]}
     sla = Sla.create(
-        unique_id=new_uuid(), team=world.team, name="Gold", escalations=[escalation], creation_date=now
+        unique_id=make_uuid(), team=world.team, name="Gold", escalations=[escalation], creation_date=now
     )
     Incident.update(sla=sla).execute()
 
@@ -275,7 +275,7 @@ def name_by_forwarding(world, now) -> None:
     """Alice, whom the policy names, forwards to Bob."""
     later = datetime.now(UTC) + timedelta(hours=1)
     ForwardingRule.create(
-        unique_id=new_uuid(), user=world.alice, to_user=world.bob, created_by=world.alice, from_date=now,
+        unique_id=make_uuid(), user=world.alice, to_user=world.bob, created_by=world.alice, from_date=now,
         to_date=later, creation_date=now,
     )  # fmt: skip
 

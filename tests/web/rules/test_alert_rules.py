@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.rules import AlertRule
 from models.tables.schedules import Schedule
@@ -39,14 +39,14 @@ def ids(world, now) -> dict[str, str]:
     known = {"team": world.team, "creation_date": now}
     return {
         "policy": world.policy.unique_id,
-        "sla": Sla.create(unique_id=new_uuid(), name="Gold", **known).unique_id,
-        "priority": Priority.create(unique_id=new_uuid(), name="P1", **known).unique_id,
-        "tag": Tag.create(unique_id=new_uuid(), name="database", **known).unique_id,
-        "network": Tag.create(unique_id=new_uuid(), name="network", **known).unique_id,
+        "sla": Sla.create(unique_id=make_uuid(), name="Gold", **known).unique_id,
+        "priority": Priority.create(unique_id=make_uuid(), name="P1", **known).unique_id,
+        "tag": Tag.create(unique_id=make_uuid(), name="database", **known).unique_id,
+        "network": Tag.create(unique_id=make_uuid(), name="network", **known).unique_id,
         "user": world.bob.username,
-        "role": IncidentRole.create(unique_id=new_uuid(), title="Scribe", **known).unique_id,
-        "template": TaskTemplate.create(unique_id=new_uuid(), name="Outage", **known).unique_id,
-        "schedule": Schedule.create(unique_id=new_uuid(), name="Nights", **known).unique_id,
+        "role": IncidentRole.create(unique_id=make_uuid(), title="Scribe", **known).unique_id,
+        "template": TaskTemplate.create(unique_id=make_uuid(), name="Outage", **known).unique_id,
+        "schedule": Schedule.create(unique_id=make_uuid(), name="Nights", **known).unique_id,
         "any": "6a3a1b8e-21a4-4f2b-9a6d-5f4c7f0b1c11",
     }
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from models.domain.applications import APPLICATIONS
 from models.store.base import db
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.schedules import Schedule
@@ -54,11 +54,11 @@ def alert(world, now):
 
     def make(body=DISK, **values) -> str:
         receipt = Receipt.create(
-            trace_id=new_uuid(), account=world.account, source=values.pop("source", "generic"),
+            trace_id=make_uuid(), account=world.account, source=values.pop("source", "generic"),
             body=json.dumps(body).encode(), received_at=now, router=values.pop("router", None),
         )  # fmt: skip
         known = {
-            "unique_id": new_short_id(), "receipt": receipt, "position": 0, "integration": world.integration,
+            "unique_id": make_short_id(), "receipt": receipt, "position": 0, "integration": world.integration,
             "message": "As a rule made it", "alert_type": 0, "entity_id": "x", "creation_date": now,
         }  # fmt: skip
         return Event.create(**{**known, **values}).unique_id
@@ -167,7 +167,7 @@ def test_long_values_are_truncated(dry_run):
 
 
 def test_the_result_shows_the_change_of_each_action(dry_run, world, now):
-    known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
+    known = {"unique_id": make_uuid(), "team": world.team, "creation_date": now}
     sla, tag = Sla.create(name="Gold", **known), Tag.create(name="database", **known)
     Priority.create(name="P1", **known)
     nights, template = Schedule.create(name="Nights", **known), TaskTemplate.create(name="Outage", **known)
@@ -234,7 +234,7 @@ def test_the_named_alert_of_a_body_is_used(dry_run, alert):
 
 def test_a_routed_alert_is_read_by_the_source_of_its_integration(dry_run, alert, world, now):
     router = GlobalRouter.create(
-        unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
+        unique_id=make_uuid(), account=world.account, name="x", integration_key=make_uuid(), creation_date=now
     )
     prometheus = next(one for one in APPLICATIONS.values() if one.extension == "prometheus")
     Integration.update(application=prometheus.unique_id).execute()
@@ -273,7 +273,7 @@ def test_invalid_drafts_are_refused(ask, field, wrong):
 
 
 def test_a_draft_without_a_team_has_no_references(ask, world, now):
-    sla = Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
+    sla = Sla.create(unique_id=make_uuid(), team=world.team, name="Gold", creation_date=now)
     body = {"payload": DISK, "actions": [{"action_type": 14, "sla": sla.unique_id}]}
 
     assert ask("POST", DRY_RUN_URL, body).status_code == 400

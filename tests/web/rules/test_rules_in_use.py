@@ -3,7 +3,7 @@
 import pytest
 
 from models.domain.enums import WorkState
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.events import Event
 from models.tables.incidents import Incident
 from models.tables.schedules import Schedule
@@ -39,12 +39,12 @@ def send(ask, world):
 def references(world, now):
     """Create one object of each kind that rules can refer to, and return the ids by action."""
     made = {
-        table: table.create(unique_id=new_uuid(), team=world.team, name="x", creation_date=now)
+        table: table.create(unique_id=make_uuid(), team=world.team, name="x", creation_date=now)
         for table in (Sla, Priority, Tag, Schedule, TaskTemplate)
     }
     for minutes, title in ((-1, "Inform everybody"), (15, "Look at the graphs")):
         TemplateTask.create(
-            unique_id=new_uuid(), task_template=made[TaskTemplate], title=title, due_in=minutes,
+            unique_id=make_uuid(), task_template=made[TaskTemplate], title=title, due_in=minutes,
             position=1, creation_date=now,
         )  # fmt: skip
     return {

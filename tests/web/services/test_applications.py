@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.applications import APPLICATIONS, GENERIC
 from models.lifecycle import added_applications, provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.events import Event
 from models.tables.incidents import Incident
 from models.tables.services import AddedApplication, Integration
@@ -125,7 +125,7 @@ def test_the_number_of_added_ids_is_limited(add, monkeypatch):
     monkeypatch.setattr(added_applications, "MAX_ADDED", 1)
     add()
 
-    assert add(unique_id=new_uuid()).json["errors"] == {"unique_id": ["No more than 1 are allowed."]}
+    assert add(unique_id=make_uuid()).json["errors"] == {"unique_id": ["No more than 1 are allowed."]}
 
 
 def test_an_integration_keeps_the_kind_of_an_id_that_was_removed(ask, add, create, integrations):

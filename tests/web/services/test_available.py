@@ -3,7 +3,7 @@
 import pytest
 
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.teams import Team
 
@@ -57,7 +57,11 @@ def test_only_those_of_permitted_teams_are_listed(list_ids, world, other_service
 def test_a_service_is_listed_only_for_those_who_may_create_incidents(list_ids, world, now):
     def set_permissions(*names):
         role = CustomRole.create(
-            unique_id=new_uuid(), account=world.account, name=new_uuid(), permissions=names, creation_date=now
+            unique_id=make_uuid(),
+            account=world.account,
+            name=make_uuid(),
+            permissions=names,
+            creation_date=now,
         )
         User.update(custom_role=role).where(User.id == world.charlie.id).execute()
 

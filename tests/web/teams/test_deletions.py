@@ -8,7 +8,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.lifecycle import provisioning
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.services import DeletedIntegration, Integration, Service
@@ -56,7 +56,7 @@ def get_path_and_row(world, now):
             return path, world.integration
         table, column = TEAM_OBJECTS[kind]
         name = "title" if table is IncidentRole else "name"
-        row = table.create(unique_id=new_uuid(), team=world.team, creation_date=now, **{name: "x"})
+        row = table.create(unique_id=make_uuid(), team=world.team, creation_date=now, **{name: "x"})
         if column:
             Service.update({column: row}).execute()
         return f"{team}{kind}/{row.unique_id}/", row
@@ -68,12 +68,12 @@ def get_path_and_row(world, now):
 def incident(world, now):
     """An incident of Alice's service with an alert of its integration."""
     made = Incident.create(
-        unique_id=new_short_id(), account=world.account, incident_number=1, incident_key=new_short_id(),
+        unique_id=make_short_id(), account=world.account, incident_number=1, incident_key=make_short_id(),
         service=world.service, team=world.team, title="Disk", status=1, urgency=1, creation_date=now,
         run_started_at=now, escalation_policy=world.policy,
     )  # fmt: skip
     Event.create(
-        unique_id=new_short_id(), receipt=accept(world, now, message="m"), position=0, service=world.service,
+        unique_id=make_short_id(), receipt=accept(world, now, message="m"), position=0, service=world.service,
         integration=world.integration, incident=made, message="m", alert_type=3, entity_id="disk",
         creation_date=now,
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_a_deleted_object_is_removed_from_services_and_incidents(ask, get_path_a
 
 def test_a_deletion_of_a_tag_removes_it_from_incidents(ask, get_path_and_row, incident, now):
     path, row = get_path_and_row("tags")
-    IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=row, creation_date=now)
+    IncidentTag.create(unique_id=make_uuid(), incident=incident, team_tag=row, creation_date=now)
 
     assert ask("DELETE", path).status_code == 204
     assert ask("GET", "/api/incidents/1/").json["tags"] == []
@@ -170,7 +170,7 @@ def test_more_alerts_of_deleted_integrations_need_no_more_queries(
     for number in range(3):
         made = provisioning.create_integration(world.service, f"Probe {number}", GENERIC, world.alice, now)
         Event.create(
-            unique_id=new_short_id(), receipt=receipt, position=number + 1, service=world.service,
+            unique_id=make_short_id(), receipt=receipt, position=number + 1, service=world.service,
             integration=made, incident=incident, message="m", alert_type=3, entity_id="disk",
             creation_date=now,
         )  # fmt: skip

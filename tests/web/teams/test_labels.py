@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.services import Service
 from models.tables.teams import Priority
 
@@ -24,7 +24,7 @@ def test_both_names_of_the_list_of_responders_are_accepted_and_answered(ask, sla
 
 
 def test_ids_chosen_by_a_client_are_kept(ask, slas, world):
-    ids = [new_uuid(), new_uuid()]
+    ids = [make_uuid(), make_uuid()]
     responders = [{"user": world.bob.username, "unique_id": ids[1]}]
     escalation = {"unique_id": ids[0], "time": 60, "type": 2, "responders": responders}
 
@@ -34,7 +34,7 @@ def test_ids_chosen_by_a_client_are_kept(ask, slas, world):
 
 
 def test_a_duplicate_id_is_kept_only_for_the_first_escalation(ask, slas):
-    twice = {"unique_id": new_uuid(), "time": 60, "type": 2}
+    twice = {"unique_id": make_uuid(), "time": 60, "type": 2}
     first, second = ask("POST", slas, {"escalations": [twice, twice]}).json["escalations"]
 
     assert first["unique_id"] == twice["unique_id"] != second["unique_id"]
@@ -42,7 +42,7 @@ def test_a_duplicate_id_is_kept_only_for_the_first_escalation(ask, slas):
 
 def test_escalations_without_ids_keep_their_stored_ids(ask, slas):
     """An escalation that has notified of an incident must not notify again."""
-    ids = [new_uuid(), new_uuid()]
+    ids = [make_uuid(), make_uuid()]
     escalations_sent = [{"time": 60, "type": 2}, {"time": -60, "type": 1}]
     path = f"{slas}{ask('POST', slas, {'escalations': _with_ids(escalations_sent, ids)}).json['unique_id']}/"
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.teams import Tag
 
@@ -22,20 +22,20 @@ def create_tagged(world, now):
 
     def make(number: int, *tags_given: Tag) -> Incident:
         incident = Incident.create(
-            unique_id=new_short_id(), account=world.account, incident_number=number,
-            incident_key=new_short_id(), service=world.service, team=world.team, title="Disk", status=1,
+            unique_id=make_short_id(), account=world.account, incident_number=number,
+            incident_key=make_short_id(), service=world.service, team=world.team, title="Disk", status=1,
             urgency=1, creation_date=now + timedelta(minutes=number), run_started_at=now,
         )  # fmt: skip
         for place, tag in enumerate(tags_given):
             at = now + timedelta(seconds=place)
-            IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=tag, creation_date=at)
+            IncidentTag.create(unique_id=make_uuid(), incident=incident, team_tag=tag, creation_date=at)
         return incident
 
     return make
 
 
 def create_tag(world, now, name="database", color="red") -> Tag:
-    return Tag.create(unique_id=new_uuid(), team=world.team, name=name, color=color, creation_date=now)
+    return Tag.create(unique_id=make_uuid(), team=world.team, name=name, color=color, creation_date=now)
 
 
 def test_a_tag_is_created_changed_and_deleted(ask, tags):
@@ -101,7 +101,7 @@ def test_incidents_are_found_by_any_of_their_tags(ask, world, now, create_tagged
     assert list_found(first.unique_id) == [1, 2]
     assert list_found(second.unique_id, first.unique_id) == [1, 2, 3]
     assert list_found() == [1, 2, 3, 4]
-    assert list_found(new_uuid(), "x") == []
+    assert list_found(make_uuid(), "x") == []
 
 
 def test_a_deletion_of_a_tag_removes_it_from_incidents(ask, tags, world, now, create_tagged):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import ConfigVersion, CustomRole, User
 from models.tables.teams import EscalationPolicy, Team, TeamMember
 
@@ -103,7 +103,11 @@ def test_each_change_raises_the_version_of_the_configuration(ask, world, path):
 def test_only_managers_and_admins_change_managers(ask, world, now):
     """A custom role with the permission to write members does not make a user a manager."""
     role = CustomRole.create(
-        unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
+        unique_id=make_uuid(),
+        account=world.account,
+        name="x",
+        permissions=["member_write"],
+        creation_date=now,
     )
     User.update(custom_role=role).where(User.id == world.charlie.id).execute()
     path = f"/api/account/teams/{world.team.unique_id}/members/"

@@ -8,7 +8,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Event, list_reasons
 from models.tables.incidents import Incident, IncidentGroup
@@ -32,7 +32,7 @@ def _content_based(world):
 def group_by(world, now):
     def create(*fields, mode=ANY, paths=(), minutes=5, is_active=True):
         policy = AlertGroupingPolicy.create(
-            unique_id=new_uuid(), service=world.service, match_mode=mode, time_window=minutes,
+            unique_id=make_uuid(), service=world.service, match_mode=mode, time_window=minutes,
             match_fields={"static_fields": list(fields), "custom_fields": list(paths)},
             is_active=is_active, creation_date=now, updated_at=now,
         )  # fmt: skip
@@ -202,9 +202,9 @@ def test_a_changed_policy_groups_by_its_new_fields(world, now, group_by):
 
 def test_a_title_that_a_rule_changed_counts(world, now, group_by):
     group_by("incident_title")
-    action = {"unique_id": new_uuid(), "action_type": 8, "key": "", "value": "Disk {{payload.disk}}"}
+    action = {"unique_id": make_uuid(), "action_type": 8, "key": "", "value": "Disk {{payload.disk}}"}
     AlertRule.create(
-        unique_id=new_uuid(), integration=world.integration, position=1, creation_date=now, actions=[action]
+        unique_id=make_uuid(), integration=world.integration, position=1, creation_date=now, actions=[action]
     )
     bump_version(world.account.id)
 

@@ -13,7 +13,7 @@ from models.load.lane import lock_service
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.base import connection, db
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import Liveness, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter, RouterRule
@@ -81,14 +81,14 @@ def test_the_last_ping_counts_in_batches_of_any_size(expecting_world, now, at_on
 @pytest.fixture
 def router(expecting_world, now):
     router = GlobalRouter.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         account=expecting_world.account,
         name="Front door",
-        integration_key=new_uuid(),
+        integration_key=make_uuid(),
         creation_date=now,
     )
     RouterRule.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         router=router,
         name="All",
         rule_json="",

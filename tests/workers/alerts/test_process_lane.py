@@ -14,7 +14,7 @@ from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
 from models.store.base import SqliteStore
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
@@ -166,7 +166,7 @@ def test_an_incident_about_a_dead_letter_has_the_values_of_its_service(world, no
         raise ZeroDivisionError
 
     gold = sla(world, acknowledge=15)
-    priority = Priority.create(unique_id=new_uuid(), team=world.team, name="P1", creation_date=now)
+    priority = Priority.create(unique_id=make_uuid(), team=world.team, name="P1", creation_date=now)
     Service.update(sla=gold, team_priority=priority).execute()
     provisioning.bump_version(world.account.id)
     monkeypatch.setattr(process_lane, "_segments", build_segments_with(fail))

@@ -9,7 +9,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.lifecycle import provisioning
 from models.store.base import connection, store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.incidents import Incident
 from models.tables.teams import EscalationPolicy
 from tests.support.alerts import accept
@@ -47,7 +47,7 @@ def test_alerts_of_one_batch_and_of_the_next_get_different_assignees(world, now,
 
 def test_a_policy_that_a_rule_assigns_has_its_own_round_robin(world, now, round_robin_policy):
     other = EscalationPolicy.create(
-        unique_id=new_uuid(),
+        unique_id=make_uuid(),
         team=world.team,
         name="Database",
         rules=round_robin_policy.rules,
@@ -86,7 +86,7 @@ def test_concurrent_lanes_assign_each_target_once(world, now, round_robin_policy
 def test_lanes_that_use_each_others_policies_do_not_deadlock(world, now, round_robin_policy):
     settings = round_robin_policy.assignment_settings
     with store().write_transaction():
-        known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
+        known = {"unique_id": make_uuid(), "team": world.team, "creation_date": now}
         other = EscalationPolicy.create(
             name="Other", rules=round_robin_policy.rules, assignment_settings=settings, **known
         )

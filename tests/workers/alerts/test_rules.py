@@ -10,7 +10,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import Urgency, WorkState
 from models.domain.reasons import from_json, make_reason
 from models.lifecycle import provisioning
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Event, list_reasons
 from models.tables.incidents import (
@@ -46,7 +46,7 @@ def create_template(world, name, *tasks):
     template = create_named(world, TaskTemplate, name)
     for position, (title, minutes) in enumerate(tasks, start=1):
         TemplateTask.create(
-            unique_id=new_uuid(), task_template=template, title=title, due_in=minutes, position=position,
+            unique_id=make_uuid(), task_template=template, title=title, due_in=minutes, position=position,
             creation_date=template.creation_date,
         )  # fmt: skip
     return template
@@ -54,7 +54,7 @@ def create_template(world, name, *tasks):
 
 def create_role(world, title="Scribe"):
     return IncidentRole.create(
-        unique_id=new_uuid(), team=world.team, title=title, creation_date=world.team.creation_date
+        unique_id=make_uuid(), team=world.team, title=title, creation_date=world.team.creation_date
     )
 
 
@@ -66,7 +66,7 @@ def update_row(world, row, **columns):
 
 def create_named(world, table, name):
     return table.create(
-        unique_id=new_uuid(), team=world.team, name=name, creation_date=world.team.creation_date
+        unique_id=make_uuid(), team=world.team, name=name, creation_date=world.team.creation_date
     )
 
 
@@ -78,7 +78,7 @@ def list_notified():
 def test_a_new_incident_follows_the_rules(world, now):
     sla, priority, tag = (create_named(world, table, "x") for table in (Sla, Priority, Tag))
     policy = EscalationPolicy.create(
-        unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
+        unique_id=make_uuid(), team=world.team, name="Database", rules=[], creation_date=now
     )
     add_rule(
         world,
@@ -638,7 +638,7 @@ def test_an_alert_opens_its_incident_despite_a_deletion_after_rules(world, now, 
         create_template(world, "x", ("Look", 1)),
     )
     policy = EscalationPolicy.create(
-        unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
+        unique_id=make_uuid(), team=world.team, name="Database", rules=[], creation_date=now
     )
     add_rule(
         world,

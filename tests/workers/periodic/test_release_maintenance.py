@@ -9,7 +9,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import ServiceStatus, WorkState
 from models.lifecycle import provisioning
 from models.store.base import connection
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, list_reasons
 from models.tables.incidents import Incident
@@ -35,7 +35,7 @@ def window(world, now):
         unique_id=f"00000000-0000-4000-8000-{1:012d}", team=world.team, name="Deploy", creation_date=now,
         start_time=now - HOUR, end_time=now + HOUR,
     )  # fmt: skip
-    MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
+    MaintenanceService.create(unique_id=make_uuid(), maintenance=row, service=world.service)
     bump_version(world.account.id)
     return row
 

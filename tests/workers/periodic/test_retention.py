@@ -10,7 +10,7 @@ import pytest
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
 from models.lifecycle import provisioning
 from models.store.base import db, store
-from models.store.ids import new_short_id, new_uuid
+from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import Token
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
@@ -176,13 +176,13 @@ def keep_open(incident, now):
 def keep_for_postmortem(incident, now):
     author = incident.team.owner
     written = Postmortem.create(
-        unique_id=new_uuid(), team=incident.team, author=author, creation_date=now, updated_at=now
+        unique_id=make_uuid(), team=incident.team, author=author, creation_date=now, updated_at=now
     )
-    PostmortemIncident.create(unique_id=new_uuid(), postmortem=written, incident=incident)
+    PostmortemIncident.create(unique_id=make_uuid(), postmortem=written, incident=incident)
 
 
 def keep_for_merged_incident(incident, now):
-    columns = incident.__data__ | {"unique_id": new_short_id(), "incident_number": 2, "parent": incident}
+    columns = incident.__data__ | {"unique_id": make_short_id(), "incident_number": 2, "parent": incident}
     del columns["id"]
     Incident.create(**{**columns, "status": IncidentStatus.TRIGGERED, "resolved_date": None})
 
@@ -244,7 +244,7 @@ def add_old_receipts(world, at, bodies, alerts=1):
         receipt = accept(world, at, body=body, trace=1_000 + number)
         Event.insert_many(
             {
-                "unique_id": new_short_id(),
+                "unique_id": make_short_id(),
                 "receipt": receipt,
                 "position": position,
                 "integration": world.integration,

@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import IncidentStatus
 from models.store.base import store
-from models.store.ids import new_uuid
+from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.services import Service
@@ -83,7 +83,7 @@ def test_a_new_timeout_applies_to_open_incidents(opened_incident, world, ask, pa
 @pytest.fixture
 def replaced_policy(opened_incident, world):
     """The service has another policy now; its open incident still has the old one."""
-    columns = {"unique_id": new_uuid(), "creation_date": store().now(), "rules": []}
+    columns = {"unique_id": make_uuid(), "creation_date": store().now(), "rules": []}
     Service.update(
         escalation_policy=EscalationPolicy.create(team=world.team, name="New", **columns)
     ).execute()
