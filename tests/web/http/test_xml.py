@@ -166,6 +166,10 @@ def values(field: Any) -> st.SearchStrategy[Any]:
         case marshmallow.fields.Dict():
             return st.dictionaries(TEXT, TEXT.filter(bool), min_size=1, max_size=3)
         case _:
+            choices = [rule.choices for rule in field.validators if isinstance(rule, validate.OneOf)]
+            if choices:
+                # In XML, an empty text is null where null is allowed.
+                return st.sampled_from([one for one in choices[0] if one or not field.allow_none])
             return TEXT.filter(bool) if field.allow_none or field.required else TEXT
 
 

@@ -198,7 +198,7 @@ WRONG = [
     ({"to_date": "2200-01-01"}, "to_date", "The year must be 1970 or later, and before 2200."),
     ({"from_date": "2026-04-01"}, "to_date", "Must not be before from_date."),
     ({"from_date": "2025-03-30"}, "from_date", LONG),
-    ({"team_ids": "x"}, "team_ids", "Not a valid list."),
+    ({"team_ids": "x"}, "team_ids", "Must be a list."),
     ({"urgency": 2}, "urgency", "Must be one of: 0, 1."),
     ({"tta": 60}, "tta_comparator", "Give gt or lt with tta."),
     ({"ttr": 60, "ttr_comparator": ""}, "ttr_comparator", "Give gt or lt with ttr."),
