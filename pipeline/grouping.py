@@ -6,10 +6,12 @@ Contract sections 3.12 and 4.3.
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from models.domain.enums import Collation
 from models.domain.facts import GroupingFacts, GroupKey, LaneFacts
 from pipeline.alert import Alert
+from pipeline.lane_state import LaneState
 from pipeline.rules.conditions import paths
 from pipeline.rules.conditions.budget import Budget, BudgetExceeded
 
@@ -21,19 +23,31 @@ STATIC_FIELDS: dict[str, Callable[[Alert, LaneFacts], str]] = {
 }
 
 
-def build_keys(alert: Alert, facts: LaneFacts) -> tuple[GroupKey, ...]:
+def get_keys(alert: Alert, state: LaneState) -> tuple[GroupKey, ...]:
     """Return the values of an alert by the grouping policies of its service; () without such grouping.
+
+    The work counts as work of rules, once for each alert.
+    """
+    if state.group_keys is None or state.group_keys[0] is not alert:
+        keys, work = build_keys(alert, state.facts)
+        state.rule_work += work
+        state.group_keys = (alert, keys)
+    return state.group_keys[1]
+
+
+def build_keys(alert: Alert, facts: LaneFacts) -> tuple[tuple[GroupKey, ...], float]:
+    """Return the values of an alert, and the work that they caused, in budgets of an alert.
 
     A field without a value, or with an empty one, equals no other. An alert whose payload needs too much work
     has no values: it opens its own incident, which is better than to join a wrong one.
     """
     if facts.service.collation is not Collation.CONTENT_BASED or not facts.grouping:
-        return ()
+        return (), 0.0
     budget = Budget(alert.group_size)
-    try:
-        return tuple(key for policy in facts.grouping for key in _build_keys(alert, facts, policy, budget))
-    except BudgetExceeded:
-        return ()
+    keys: tuple[GroupKey, ...] = ()
+    with suppress(BudgetExceeded):
+        keys = tuple(key for policy in facts.grouping for key in _build_keys(alert, facts, policy, budget))
+    return keys, budget.spent
 
 
 def _build_keys(alert: Alert, facts: LaneFacts, policy: GroupingFacts, budget: Budget) -> Iterator[GroupKey]:

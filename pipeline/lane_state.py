@@ -64,7 +64,8 @@ class LaneState:
     decided again under their locks. `next_targets` is the position of the next target of each
     round-robin policy, by row.
 
-    `rule_work` is the work that rules have caused so far, in budgets of an alert. `skipped` is the first
+    `rule_work` is the work that rules and grouping policies have caused so far, in budgets of an alert.
+    `group_keys` are the values of the latest alert (pipeline/grouping.py). `skipped` is the first
     alert of each integration whose budget did not suffice for its rules.
     """
 
@@ -105,6 +106,7 @@ class LaneState:
         self.roles = dict(roles or {})
         self.next_targets = dict(next_targets or {})
         self.rule_work = 0.0
+        self.group_keys: tuple[Alert, tuple[GroupKey, ...]] | None = None
         self.skipped: dict[int, Alert] = {}
 
     @property

@@ -46,6 +46,9 @@ Row = TypeVar("Row", bound=Table)
 MAX_ID_LENGTH = 36
 
 
+_COLLATIONS = {each.value: each for each in Collation}
+
+
 def lock_service(service_row: int) -> Service | None:
     """Lock a service until the transaction ends and return it; None: the service was deleted."""
     return lock_services([service_row]).get(service_row)
@@ -413,7 +416,8 @@ def build_service(service: Service, account: int) -> ServiceFacts:
         task_template=service.task_template_id,
         auto_resolve_s=service.auto_resolve_timeout,
         acknowledgement_timeout_s=timeout,
-        collation=Collation(service.collation),
+        # A later version may know more ways of grouping.
+        collation=_COLLATIONS.get(service.collation, Collation.OFF),
         collation_minutes=service.collation_time,
     )
 

@@ -12,7 +12,7 @@ from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
-from pipeline.grouping import build_keys
+from pipeline.grouping import get_keys
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident import opens_incident
 from pipeline.stages.incident_details import build_details
@@ -174,7 +174,7 @@ def _join_group(alert: Alert, entity: EntityState, state: LaneState, now: dateti
     integration = state.facts.integrations[alert.integration]
     if not opens_incident(integration, alert.alert_type):
         return None
-    incident = state.find_grouped(build_keys(alert, state.facts), now)
+    incident = state.find_grouped(get_keys(alert, state), now)
     if incident is None:
         return None
     return stop(

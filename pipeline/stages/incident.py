@@ -9,7 +9,7 @@ from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
 from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import NO_OPTIONS, Alert, build_alert_author, get_urgency
-from pipeline.grouping import build_keys
+from pipeline.grouping import get_keys
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident_details import build_details, build_tasks
@@ -62,7 +62,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 def _save_groups(alert: Alert, incident: str, state: LaneState, now: datetime) -> tuple[SaveGroups, ...]:
     """Store the values of the alert, so that later alerts with the same ones join its incident."""
-    digests = tuple(key.digest for key in build_keys(alert, state.facts))
+    digests = tuple(key.digest for key in get_keys(alert, state))
     return (SaveGroups(incident, digests, now),) if digests else ()
 
 

@@ -81,10 +81,10 @@ def _hold_lease(account: Account, operation: str) -> Iterator[None]:
         with store().write_transaction():
             RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
             row = store().for_update(select()).get()
-            now_s = store().now().timestamp()
-            _check_lease(row, now_s)
-            lease = [now_s + LEASE_S]
-            RateLimit.update(recent=lease).where(RateLimit.id == row.id).execute()
+            now = store().now()
+            _check_lease(row, now.timestamp())
+            lease = [now.timestamp() + LEASE_S]
+            RateLimit.update(recent=lease, used_at=now).where(RateLimit.id == row.id).execute()
         return lease
 
     # Check first without a lock, so that a client with many requests does not block others.

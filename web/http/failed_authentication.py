@@ -77,17 +77,25 @@ failures = FailureCounter()
 def _add_to_all(address: str, minute: int) -> int:
     """Add a step to the count of all processes, and return it; 0 if the store cannot write now."""
     table = FailedAuthentication
-    with suppress(*STORE_ERRORS), store().write_transaction():
+    with suppress(*STORE_ERRORS):
+        _delete_before(minute)
+        with store().write_transaction():
+            table.insert(address=address, minute=minute, count=0).on_conflict_ignore().execute()
+            row = store().for_update(table.select().where(table.address == address)).get()
+            total: int = (row.count if row.minute == minute else 0) + STEP
+            table.update(minute=minute, count=total).where(table.id == row.id).execute()
+            return total
+    return 0
+
+
+def _delete_before(minute: int) -> None:
+    """Delete old counts in a transaction of its own: with an insert in it, two processes could deadlock."""
+    table = FailedAuthentication
+    with store().write_transaction():
         old = table.select(table.id).where(table.minute < minute)
         # Another process deletes or counts the rows that it has locked. No process waits for them.
         rows = store().for_update(old, skip_locked=True).tuples()
         table.delete().where(in_list(table.id, [row for (row,) in rows])).execute()
-        table.insert(address=address, minute=minute, count=0).on_conflict_ignore().execute()
-        row = store().for_update(table.select().where(table.address == address)).get()
-        total: int = (row.count if row.minute == minute else 0) + STEP
-        table.update(minute=minute, count=total).where(table.id == row.id).execute()
-        return total
-    return 0
 
 
 def _get_network(client: str) -> str:

@@ -106,9 +106,21 @@ class AlertResults:
             self._requests.append(request)
             self._changed.notify()
             has_reader, self._has_reader = self._has_reader, True
-        if not has_reader:
-            threading.Thread(target=self._read_all, name="alert results", daemon=True).start()
+        if not has_reader and not self._start_reader():
+            with self._changed:
+                self._requests.remove(request)
+            return None
         return request
+
+    def _start_reader(self) -> bool:
+        """Start the reader. False if the system has no thread left; the alert is stored in any case."""
+        try:
+            threading.Thread(target=self._read_all, name="alert results", daemon=True).start()
+        except RuntimeError:
+            with self._changed:
+                self._has_reader = False
+            return False
+        return True
 
     def _read_all(self) -> None:
         """Read results until no request waits."""

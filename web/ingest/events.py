@@ -21,7 +21,7 @@ from pipeline.sources import SOURCES, Source, generic, heartbeat, httphealthchec
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
-from web.http.errors import BadRequest, Busy, Forbidden, NotFound, Unavailable
+from web.http.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge, Unavailable
 from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text
 from web.incidents import alerts
 from web.ingest import alert_results, event_operation, fast_path
@@ -125,16 +125,16 @@ def create_by_application(extension: str, integration_key: str) -> Response:
     return _build_response(submission, build_accepted(submission))
 
 
-def ping(integration_key: str, account_id: str | None = None) -> dict[str, object]:
+def ping(integration_key: str, account_id: str | None = None) -> Response:
     """Accept a ping, with any body or none. A failed job sends `?status=failed&message=...`"""
-    return build_accepted(_ingest(heartbeat.EXTENSION, integration_key, account_id))
+    submission = _ingest(heartbeat.EXTENSION, integration_key, account_id)
+    return _build_response(submission, build_accepted(submission))
 
 
-def create_with_level(
-    integration_key: str, alert_type: str, account_id: str | None = None
-) -> dict[str, object]:
+def create_with_level(integration_key: str, alert_type: str, account_id: str | None = None) -> Response:
     """Create an event with its level in the path, with any body or none."""
-    return build_accepted(_ingest(httphealthcheck.EXTENSION, integration_key, account_id, level=alert_type))
+    submission = _ingest(httphealthcheck.EXTENSION, integration_key, account_id, level=alert_type)
+    return _build_response(submission, build_accepted(submission))
 
 
 def _build_response(submission: Submission, answer: dict[str, object], status: int = 200) -> Response:
@@ -175,9 +175,11 @@ def _ingest(
         raise NotFound
     with _translate_errors(key, account_id) as arrived_at:
         raw = _read_body(source, may_be_ping=extension == heartbeat.EXTENSION)
-        body = RequestBody(raw if level is None else httphealthcheck.build_body(level, raw))
         count, problem = 1, None
-        with large_bodies.take_turn(len(body.raw), get_remaining_s(arrived_at)):
+        with large_bodies.take_turn(len(raw), get_remaining_s(arrived_at)):
+            body = RequestBody(raw if level is None else httphealthcheck.build_body(level, raw))
+            if len(body.raw) > source.max_bytes:
+                raise TooLarge
             try:
                 count = source.count(body)
             except BadBody as error:

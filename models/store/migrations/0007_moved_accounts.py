@@ -2,7 +2,8 @@
 
 Processes of the previous version may still run: the new columns may be NULL. They cannot show an integration
 whose application has an ID that they do not know, and alerts of integrations that they delete show none. The
-index is empty: PostgreSQL reads the table once to build it, and alerts are accepted meanwhile.
+index is empty: PostgreSQL reads the table once to build it. Alerts are accepted meanwhile, because this
+migration locks no table that acceptance reads: the kind of an integration has a migration of its own.
 """
 
 import peewee
@@ -56,6 +57,5 @@ class DeletedIntegration(peewee.Model):
 def up(migrator, db):
     with db.bind_ctx([Account, Team, AddedApplication, DeletedIntegration]):
         db.create_tables([AddedApplication, DeletedIntegration])
-    db.execute_sql('ALTER TABLE "integration" ADD COLUMN "kind" VARCHAR(32)')
     for statement in EVENT.split(";"):
         db.execute_sql(statement.strip())

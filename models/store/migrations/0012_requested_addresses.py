@@ -10,9 +10,10 @@ import peewee
 
 from models.store.base import UtcField
 
+# In this order, a request that counts a rate and then stores a message locks the tables too.
 COLUMNS = """
-ALTER TABLE "message" ADD COLUMN "requested_address" VARCHAR(320);
-ALTER TABLE "rate_limit" ADD COLUMN "used_at" TIMESTAMPTZ
+ALTER TABLE "rate_limit" ADD COLUMN "used_at" TIMESTAMPTZ;
+ALTER TABLE "message" ADD COLUMN "requested_address" VARCHAR(320)
 """
 
 # 1: e-mail.
