@@ -11,11 +11,10 @@ from functools import lru_cache
 
 from models.domain.facts import WindowFacts
 from models.domain.reasons import Reason, make_reason
-from schedules.oncall.local_time import from_local, get_zone_or_utc, to_local
+from schedules.oncall.local_time import DAY, from_local, get_zone_or_utc, to_local
 
 INSTANT = timedelta.resolution
 NOTHING = timedelta()
-DAY = timedelta(days=1)
 # The end of Python's calendar. No window begins at this time, and a window that would end later ends here.
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 

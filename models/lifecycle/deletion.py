@@ -4,6 +4,7 @@ The published clients cannot read an alert without its integration. A copy is on
 and nothing is written for an alert before the deletion.
 """
 
+from models.store.base import store
 from models.tables.events import Event
 from models.tables.services import DeletedIntegration, Integration, Service
 
@@ -24,6 +25,8 @@ def keep_for_alerts(service: Service, integration: Integration | None = None) ->
     Call it under the lock of the service, in the transaction of the deletion.
     """
     found = Integration.select().where(Integration.service == service)
+    # A router may be writing an alert of the integration, without the lock of the service.
+    list(store().for_deletion(found.order_by(Integration.id)))
     for row in found if integration is None else [integration]:
         if Event.select(Event.id).where(Event.integration == row).exists():
             copy = DeletedIntegration.create(

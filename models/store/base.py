@@ -185,6 +185,10 @@ class Store(ABC):
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         """Return the select with a lock of its rows until the transaction ends."""
 
+    def for_deletion(self, query: Query) -> Query:
+        """Return the select with a lock that also waits for inserts of references to its rows."""
+        return query
+
     @abstractmethod
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:
@@ -462,6 +466,9 @@ class PostgresStore(Store):
         # The stubs of peewee do not know that this may be text.
         lock: Any = "FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE"
         return query.for_update(lock)
+
+    def for_deletion(self, query: Query) -> Query:
+        return query.for_update()
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from models.domain.facts import OnCallConfig, PersonFacts, ScheduleFacts
 from schedules.escalation.notifications import get_recipient
 from schedules.escalation.targets import get_people_on_call
-from schedules.oncall.restrictions import DAY
+from schedules.oncall.local_time import DAY
 from schedules.oncall.shifts import FullShift, find_handoff, fit_end, list_current, list_joined_shifts
 
 # The next handoff is looked for in this time, or for a large schedule in the time of `MAX_WORK`.

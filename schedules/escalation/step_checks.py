@@ -104,7 +104,9 @@ def _build_problem(
         for username, known in second.spans.items()
         if username in config.people and any(begins <= opens < ends for begins, ends in known)
     ]
-    when = describe_times(schedules[0].time_zone, spans[0], len(spans), spans[-1][1], until)
+    # The schedules of both steps can be deleted.
+    zone = schedules[0].time_zone if schedules else "UTC"
+    when = describe_times(zone, spans[0], len(spans), spans[-1][1], until)
     what = (
         f"step {place} of the policy {policy.name} names nobody new {when}:"
         f" {', '.join(names)} {'is' if len(names) == 1 else 'are'} also in step {place - 1}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from models.domain.facts import ScheduleFacts
+from schedules.oncall.local_time import DAY
 from schedules.oncall.oncall import Shift, list_shifts
-from schedules.oncall.restrictions import DAY
 from schedules.oncall.shifts import estimate_work
 
 MONTH = 31 * DAY

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from models.domain.facts import LayerFacts, ScheduleFacts
 from schedules.oncall.checks import Problem, ProblemKind
-from schedules.oncall.local_time import get_offset, get_zone_or_utc, list_offsets, to_local
+from schedules.oncall.local_time import DAY, get_offset, get_zone_or_utc, list_offsets, to_local
 from schedules.oncall.oncall import Span, list_layer_shifts, merge_spans
-from schedules.oncall.restrictions import DAY, is_unrestricted
+from schedules.oncall.restrictions import is_unrestricted
 
 # The times of at most this many handoffs of a day are named.
 MAX_TIMES = 3

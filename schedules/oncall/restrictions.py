@@ -11,9 +11,8 @@ from zoneinfo import ZoneInfo
 
 from models.domain.enums import RestrictionType
 from models.domain.facts import LayerFacts, RestrictionFacts
-from schedules.oncall.local_time import from_local, to_local
+from schedules.oncall.local_time import DAY, from_local, to_local
 
-DAY = timedelta(days=1)
 # The period after which restrictions repeat.
 CYCLES = {RestrictionType.DAILY: DAY, RestrictionType.WEEKLY: 7 * DAY}
 NOTHING = timedelta()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
-from schedules.oncall.local_time import get_zone_or_utc
+from schedules.oncall.local_time import DAY, get_zone_or_utc
 from schedules.oncall.oncall import (
     Shift,
     Span,
@@ -21,7 +21,7 @@ from schedules.oncall.oncall import (
     merge_spans,
     subtract_spans,
 )
-from schedules.oncall.restrictions import CYCLES, DAY, is_unrestricted
+from schedules.oncall.restrictions import CYCLES, is_unrestricted
 
 # Limit of turns and restrictions that one request may compute: at most a second of processor time.
 MAX_WORK = 100_000

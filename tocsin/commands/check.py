@@ -12,7 +12,7 @@ import click
 
 from models.domain.enums import ServiceStatus, TargetType, Urgency
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleOverview
-from models.lifecycle.contact_codes import is_same_address
+from models.lifecycle.contact_codes import is_same_address, is_verified
 from models.load import schedule_overview
 from models.load.oncall_config import build_oncall_config, build_policy
 from models.load.schedules import list_usernames
@@ -23,6 +23,7 @@ from models.tables.accounts import Account, User, get_display_name
 from models.tables.maintenance import Maintenance
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
+from models.tables.users import ContactMethod
 from schedules.escalation import step_checks
 from schedules.escalation.step_checks import CheckedSchedule
 from schedules.oncall import checks
@@ -59,7 +60,8 @@ class CheckScope:
     number, with the name of the team. `covers` is the time in which a policy has a person on call, by the
     same number. `used` are the policies of services that are not disabled. `delivery_problems` are reasons
     why Tocsin cannot send messages. `unverified` are the usernames of people whose own address is not
-    verified. `windows` are the maintenance windows that have not ended.
+    verified, `unverified_contacts` the rows of contacts that get only their code. `windows` are the
+    maintenance windows that have not ended.
     """
 
     start: datetime
@@ -74,6 +76,7 @@ class CheckScope:
     covers: Mapping[int, CoveredTime]
     delivery_problems: Sequence[str]
     unverified: Collection[str]
+    unverified_contacts: Collection[int]
     windows: Sequence[Maintenance]
 
 
@@ -236,6 +239,7 @@ def _load_scope(
         },
         delivery_problems,
         _find_unverified(account),
+        _find_unverified_contacts(account),
         _load_windows(account, start),
     )
 
@@ -243,6 +247,11 @@ def _load_scope(
 def _find_unverified(account: Account) -> set[str]:
     users = User.select().where(User.account == account, User.removed_at.is_null())
     return {user.username for user in users if not is_same_address(user.verified_email, user.email)}
+
+
+def _find_unverified_contacts(account: Account) -> set[int]:
+    contacts = ContactMethod.select(ContactMethod, User).join(User).where(User.account == account)
+    return {contact.id for contact in contacts if not is_verified(contact, contact.user)}
 
 
 def _load_windows(account: Account, since: datetime) -> list[Maintenance]:
@@ -419,7 +428,7 @@ def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
         for name in sorted(_list_named(policy, scope.config) - seen):
             seen.add(name)
             person = scope.config.people.get(name)
-            missing = [] if person is None else _list_missing_urgencies(person)
+            missing = [] if person is None else _list_missing_urgencies(person, scope.unverified_contacts)
             is_minor = missing == [Urgency.LOW]
             if person is None or not missing or (is_minor and name not in scope.unverified):
                 continue
@@ -441,9 +450,9 @@ def _list_named(policy: PolicyFacts, config: OnCallConfig) -> set[str]:
     return named
 
 
-def _list_missing_urgencies(person: PersonFacts) -> list[Urgency]:
-    """Return the urgencies for which a person has no rule."""
-    have = {rule.urgency for rule in person.rules}
+def _list_missing_urgencies(person: PersonFacts, unverified_contacts: Collection[int]) -> list[Urgency]:
+    """Return the urgencies for which a person has no rule with a verified contact."""
+    have = {rule.urgency for rule in person.rules if rule.contact not in unverified_contacts}
     return [urgency for urgency in Urgency if urgency not in have]
 
 

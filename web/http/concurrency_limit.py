@@ -11,6 +11,7 @@ from models.store.base import STORE_ERRORS, store
 from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
 from web.http.errors import Throttled
+from web.http.rate_limit import lock_row
 
 # The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
@@ -79,8 +80,7 @@ def _hold_lease(account: Account, operation: str) -> Iterator[None]:
 
     def take() -> list[float]:
         with store().write_transaction():
-            RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
-            row = store().for_update(select()).get()
+            row = lock_row(account, operation)
             now = store().now()
             _check_lease(row, now.timestamp())
             lease = [now.timestamp() + LEASE_S]

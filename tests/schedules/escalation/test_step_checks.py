@@ -115,3 +115,14 @@ def test_handoffs_that_a_clock_change_separates_are_found():
         f" {day} Mar 2026 21:00 CEST: {name} is also in step 1"
         for day, name in (("Sun 29", "Bob"), ("Mon 30", "Alice"))
     ]
+
+
+def test_steps_that_also_name_deleted_schedules_can_be_checked():
+    gone = [StepTarget(TargetType.SCHEDULE, name) for name in ("gone", "lost")]
+    alice = StepTarget(TargetType.USER, "alice")
+    steps = tuple(StepFacts(10 * place, (alice, each)) for place, each in enumerate(gone))
+    policy = PolicyFacts(1, "policy", "Nights", steps, 0, True)
+
+    found = find_repeated_people(policy, OnCallConfig(people=PEOPLE), {}, START, END)
+
+    assert all("UTC" in one.what for one in found)

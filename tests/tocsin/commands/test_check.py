@@ -15,7 +15,7 @@ from models.tables.maintenance import Maintenance
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
-from models.tables.users import NotificationRule
+from models.tables.users import ContactMethod, NotificationRule
 from tests.support.processes import tocsin
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
@@ -273,6 +273,15 @@ def test_a_missing_rule_for_low_urgency_is_minor_if_the_own_address_is_not_verif
         "Bob has no usable notification rule for low urgency, and is notified at the user's own e-mail"
         " address only, which is not verified",
     )
+
+
+def test_a_rule_with_a_contact_that_is_not_verified_is_no_usable_rule(world, now, use_schedules):
+    use_schedules(stored.schedule(world.team, stored.layer(world.alice)))
+    ContactMethod.update(value="typo@example.org").where(ContactMethod.user == world.bob).execute()
+
+    (found,) = run_checks(world.account, now, now + 7 * DAY)
+    assert not found.minor
+    assert found.what.startswith("Bob has no usable notification rule for low and high urgency")
 
 
 def test_a_time_zone_that_the_host_does_not_know_is_a_problem(world, now, use_schedules):

@@ -15,6 +15,7 @@ from models.tables.incidents import Incident, IncidentGroup
 from models.tables.notifications import Notification
 from models.tables.rules import AlertGroupingPolicy, AlertRule
 from models.tables.services import Service
+from pipeline.grouping import MAX_KEYS
 from tests.support.alerts import accept
 from workers.alerts import process_lane
 
@@ -223,3 +224,23 @@ def test_an_alert_whose_payload_needs_too_much_work_opens_its_own_incident(world
     for entity in "cd":
         process_alert(world, now, entity, payload={"a": [[0] * 400] * 400})
     assert Incident.select().count() == 3
+
+
+def test_a_long_text_that_many_policies_read_costs_no_more_than_the_budget(world, now, group_by):
+    for _ in range(20):
+        group_by(paths=["$['a']", "a", "$.a", *(f"*.b{number}" for number in range(5))])
+    process_alert(world, now, "a", payload={"a": "é" * 100_000, "c": {"b0": "x" * 100_000}})
+    assert get_incident("a").title == "Disk full"
+
+    # All ways to write a path are one field.
+    event = process_alert(world, now, "b", payload={"a": "short"})
+    assert event.incident_created
+    assert IncidentGroup.select().where(IncidentGroup.incident == event.incident).count() == 20
+
+
+def test_only_the_first_values_of_an_alert_count(world, now, group_by):
+    for _ in range(3):
+        group_by(paths=[f"a[{number}]" for number in range(20)])
+    event = process_alert(world, now, "a", payload={"a": list(range(1, 21))})
+
+    assert IncidentGroup.select().where(IncidentGroup.incident == event.incident).count() == MAX_KEYS
