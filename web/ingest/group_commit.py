@@ -126,6 +126,8 @@ class GroupCommit:
 
         `submit` looks the key up again and decides. NotStoredError if the store cannot be read in time.
         """
+        if self._keys.has_accepted(key, account_identifier):
+            return True
         try:
             with store().deadline(get_remaining_s(arrived_at)):
                 return self._keys.accepts(key, account_identifier)

@@ -23,14 +23,18 @@ class KnownKeys:
         self._accounts: dict[str, str] = {}
         self._lock = threading.Lock()
 
+    def has_accepted(self, key: str, account_identifier: str | None) -> bool:
+        """Return whether this key of this account was found before. Does not read the store."""
+        return _is_of(self._accounts.get(key), account_identifier)
+
     def accepts(self, key: str, account_identifier: str | None) -> bool:
         """Return whether this key is of this account; None means any account. Raises errors of the store."""
-        account = self._accounts.get(key)
-        if account is None or account_identifier not in (None, account):
-            # Not remembered, or changed since.
-            account = self._find_account(key)
-            self.remember(key, account)
-        return account is not None and account_identifier in (None, account)
+        if self.has_accepted(key, account_identifier):
+            return True
+        # Not remembered, or changed since.
+        account = self._find_account(key)
+        self.remember(key, account)
+        return _is_of(account, account_identifier)
 
     def remember(self, key: str, account: str | None) -> None:
         """Take over the result of a look-up in the store; None: the key accepts no alerts."""
@@ -42,3 +46,8 @@ class KnownKeys:
                 if len(self._accounts) >= MAX_KEYS:
                     del self._accounts[next(iter(self._accounts))]
                 self._accounts[key] = account
+
+
+def _is_of(account: str | None, account_identifier: str | None) -> bool:
+    """Return whether a key with this account may be used with this path; None in the path: any account."""
+    return account is not None and account_identifier in (None, account)
