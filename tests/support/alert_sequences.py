@@ -19,7 +19,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from models.domain.applications import GENERIC
-from models.domain.enums import Collation, WorkState
+from models.domain.enums import Collation, MatchMode, WorkState
 from models.lifecycle import provisioning
 from models.store.base import connection, db, store
 from models.store.ids import make_uuid
@@ -28,6 +28,7 @@ from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import (
     Incident,
     IncidentAssignment,
+    IncidentGroup,
     IncidentLog,
     IncidentNote,
     IncidentResponder,
@@ -35,6 +36,7 @@ from models.tables.incidents import (
     IncidentTask,
 )
 from models.tables.notifications import Notification
+from models.tables.rules import AlertGroupingPolicy
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Integration, Service
 from models.tables.tasks import TaskTemplate, TemplateTask
@@ -122,7 +124,8 @@ class AlertSequence:
 
     `rules` are names of RULES. `routed`: the alerts use the key of a router that leads to two integrations of
     one service and one of another. `grouped`: the alerts are in groups of this size, from a source with its
-    own times (invariant 4).
+    own times (invariant 4). `by_content`: alerts with the same title or host, or the same tag and message,
+    become one incident.
     """
 
     alerts: tuple[AlertStep, ...]
@@ -130,6 +133,7 @@ class AlertSequence:
     collation_minutes: int = 0
     is_routed: bool = False
     grouped: int = 0
+    by_content: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,7 @@ SEQUENCES = st.builds(
     st.sampled_from((0, 5)),
     st.booleans(),
     st.sampled_from((0, 0, 3)),
+    st.booleans(),
 )
 
 
@@ -184,9 +189,10 @@ def build_sequence(
     )
     names = sorted(RULES)
     choose.shuffle(names)
-    return AlertSequence(
-        step_values, tuple(names[: choose.randint(4, len(names))]), choose.choice((0, 5)), is_routed, grouped
-    )
+    rules = tuple(names[: choose.randint(4, len(names))])
+    minutes = choose.choice((0, 5))
+    by_content = choose.random() < 0.3
+    return AlertSequence(step_values, rules, minutes, is_routed, grouped, by_content)
 
 
 @dataclass
@@ -201,7 +207,7 @@ class Scenario:
 
 TABLES = (
     Event, Incident, Entity, Notification, Timer, IncidentLog, IncidentTag, IncidentNote, IncidentResponder,
-    IncidentAssignment, IncidentTask, EscalationPolicy,
+    IncidentAssignment, IncidentTask, IncidentGroup, EscalationPolicy,
 )  # fmt: skip
 
 
@@ -262,6 +268,8 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
         if sequence.collation_minutes:
             on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
             Service.update(on).where(Service.id == world.service.id).execute()
+        if sequence.by_content:
+            _group_by_content(world.service, now)
         scenario = Scenario(world, [world.service], integrations=[world.integration])
         if sequence.is_routed:
             _add_router(scenario, now)
@@ -270,6 +278,23 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
                 _add_rule_row(world, integration_row, name)
         bump_version(world.account.id)
     return scenario
+
+
+def _group_by_content(service: Service, now: datetime) -> None:
+    Service.update(collation=Collation.CONTENT_BASED).where(Service.id == service.id).execute()
+    known = {
+        "service": service,
+        "time_window": 10,
+        "is_active": True,
+        "creation_date": now,
+        "updated_at": now,
+    }
+    for mode, static_fields, paths in (
+        (MatchMode.ANY, ["incident_title"], ["host"]),
+        (MatchMode.ALL, ["incident_title"], ["tag"]),
+    ):
+        fields = {"static_fields": static_fields, "custom_fields": paths}
+        AlertGroupingPolicy.create(unique_id=make_uuid(), match_mode=mode, match_fields=fields, **known)
 
 
 def _add_router(scenario: Scenario, now: datetime) -> None:
