@@ -154,8 +154,11 @@ def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | Non
     """Yield a line for each finding; of minor ones at most `max_minor` of each kind, or with None all."""
     show_account = len({account.id for account, _ in found}) > 1
     counts: Counter[str] = Counter()
+    unlisted = 0
     for account, finding in found:
         is_shown = not finding.minor or max_minor is None
+        if not is_shown and finding.is_summary:
+            unlisted += finding.times
         if max_minor is not None and finding.minor and not finding.is_summary:
             counts[finding.kind] += 1
             is_shown = counts[finding.kind] <= max_minor
@@ -166,6 +169,8 @@ def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | Non
     for kind, count in counts.items():
         if count > (max_minor or 0):
             yield f"minor: {count - (max_minor or 0):,} more of kind {kind}; --minor lists them"
+    if unlisted:
+        yield f"minor: {unlisted:,} more of subjects with many findings"
 
 
 def run_checks(
@@ -198,7 +203,12 @@ def _truncate(found: Sequence[Finding]) -> Iterator[Finding]:
         if more > 0:
             first = about[0]
             yield Finding(
-                TRUNCATED, first.team, first.about, f"{first.about}: {more:,} more like these", first.minor
+                TRUNCATED,
+                first.team,
+                first.about,
+                f"{first.about}: {more:,} more like these",
+                first.minor,
+                times=more,
             )
 
 

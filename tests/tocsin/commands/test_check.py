@@ -177,10 +177,11 @@ def test_minor_findings_do_not_hide_a_problem(run, world, use_schedules):
         stored.schedule(world.team, stored.layer(world.alice, world.bob), name=f"Schedule {number}")
     use_schedules(stored.schedule(world.team, name="Nobody"), bob=False)
 
-    problem, *minor, more, last, _ = run().output.splitlines()
+    problem, *minor, more, unlisted, last, _ = run().output.splitlines()
     assert problem.startswith("Payments: nobody is on call in any step")
     assert [" ".join(line.split()[:7]) for line in minor] == ["minor: Payments: Bob is on call twice"] * 3
     assert re.fullmatch(r"minor: \d+ more of kind twice; --minor lists them", more)
+    assert re.fullmatch(r"minor: [\d,]+ more of subjects with many findings", unlisted)
     count = int(re.fullmatch(r"1 problem and ([\d,]+) minor until .*", last)[1].replace(",", ""))
     listed = run("--minor").output.splitlines()
     assert sum(line.startswith("minor: ") for line in listed) == count > 300
