@@ -29,14 +29,14 @@ MIN_CHUNK_BYTES = 64
 
 
 class Body(Protocol):
-    """A body that is not complete. `cancel` answers 408, unless the body is complete in the meantime.
+    """A body that is not complete. `cancel` answers, unless the body is complete in the meantime.
 
     `client` is the address of its sender, as IP:PORT.
     """
 
     client: str
 
-    def cancel(self) -> object: ...
+    def cancel(self, status: int = 408) -> object: ...
 
 
 class Bodies:
@@ -85,8 +85,9 @@ class Bodies:
             body.cancel()
 
     def cancel_all(self) -> None:
+        """End all bodies because the process stops: the sender may send again at once, unlike after 408."""
         for body in self.list_unfinished().values():
-            body.cancel()
+            body.cancel(503)
 
     def list_unfinished(self) -> dict[str, Body]:
         """Return the bodies that are not complete, by client."""

@@ -125,11 +125,11 @@ class Request:
         "_app",
         "_arrived_at",
         "_bodies",
+        "_cancelled_with",
         "_chunks",
         "_expected",
         "_future",
         "_headers",
-        "_is_cancelled",
         "_is_gone",
         "_is_large",
         "_is_later",
@@ -158,7 +158,9 @@ class Request:
         self._headers: Headers = scope.headers.items()
         self._future: Future | None = None
         self._expected: int | None = None
-        self._is_large = self._is_later = self._is_cancelled = self._is_gone = False
+        self._is_large = self._is_later = self._is_gone = False
+        # The status of the answer, once the body was cancelled.
+        self._cancelled_with: int | None = None
         self.client: str = scope.client
         self._arrived_at = 0.0
         self._chunks: list[bytes] = []
@@ -186,17 +188,19 @@ class Request:
             self._proto.__aiter__()
             self._receive_chunk()
 
-    def cancel(self) -> None:
-        """Answer 408 if the body is not complete. The callback of the future follows in this thread."""
-        self._is_cancelled = True
+    def cancel(self, status: int = 408) -> None:
+        """Answer with this status if the body is not complete. The callback of the future follows in this
+        thread.
+        """
+        self._cancelled_with = status
         future = self._future
         if future is not None:
             future.cancel()
 
     def _end_small(self, future: Future) -> None:
         self._bodies.discard(self)
-        if self._is_cancelled and future.cancelled():
-            self._end(408, CLOSE)
+        if self._cancelled_with is not None and future.cancelled():
+            self._end_error(self._cancelled_with)
             return
         try:
             self._chunks.append(future.result())
@@ -211,8 +215,8 @@ class Request:
         self._future.add_done_callback(self._end_chunk)
 
     def _end_chunk(self, future: Future) -> None:
-        if self._is_cancelled:
-            self._end_large(408)
+        if self._cancelled_with is not None:
+            self._end_large(self._cancelled_with)
             return
         chunk: bytes = future.result()
         if not chunk:
@@ -231,12 +235,15 @@ class Request:
         else:
             self._receive_chunk()
 
+    def _end_error(self, status: int) -> None:
+        self._end(status, CLOSE, *((RETRY_AFTER,) if status == 503 else ()))
+
     def _end_large(self, error: int | None) -> None:
         self._bodies.discard(self)
         if error is None:
             self._admit()
         else:
-            self._end(error, CLOSE, *((RETRY_AFTER,) if error == 503 else ()))
+            self._end_error(error)
 
     def _is_complete(self) -> bool:
         """Return whether the body ended with its last part.
