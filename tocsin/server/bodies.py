@@ -46,6 +46,7 @@ class Bodies:
         self._small: dict[Body, float] = {}
         self._large: dict[Body, float] = {}
         self._large_bytes = 0
+        self._is_stopping = False
         self._lock = threading.Lock()
 
     def add(self, body: Body, *, is_large: bool) -> None:
@@ -75,7 +76,10 @@ class Bodies:
             self._large_bytes -= count
 
     def cancel_late(self, now: float) -> None:
-        """Cancel the bodies that are not complete in time."""
+        """Cancel the bodies that are not complete in time. When the process stops, none has any time."""
+        if self._is_stopping:
+            self.cancel_all()
+            return
         with self._lock:
             late = [
                 *_list_older(self._small, now - SMALL_TIMEOUT_S),
@@ -86,7 +90,10 @@ class Bodies:
 
     def cancel_all(self) -> None:
         """End all bodies because the process stops: the sender may send again at once, unlike after 408."""
-        for body in self.list_unfinished().values():
+        self._is_stopping = True
+        with self._lock:
+            unfinished = [*self._small, *self._large]
+        for body in unfinished:
             body.cancel(503)
 
     def list_unfinished(self) -> dict[str, Body]:
