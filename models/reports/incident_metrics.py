@@ -19,7 +19,7 @@ from models.tables.incidents import Incident
 class Metrics:
     """Numbers of incidents, and the numbers and sums of their times in seconds.
 
-    `acknowledged` includes resolved incidents, whoever or whatever resolved them (contract 3.13).
+    `acknowledged` includes resolved incidents, also those that an alert or a timer resolved (contract 3.13).
     """
 
     incidents: int = 0

@@ -13,13 +13,12 @@ from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason, make_reason
 from models.lifecycle.contact_codes import is_same_address
 from models.store import bulk
-from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
-from models.tables.rate_limits import RateLimit
 from models.tables.stakeholders import StakeholderAddress, StakeholderMail
 from models.tables.teams import Team, TeamMember
+from models.write.rates import lock_rate
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 # Mails to stakeholders of one account, and to one stakeholder: as for messages that people request
@@ -73,7 +72,8 @@ def mask_address(email: str) -> str:
 def write_stakeholder_mails(effects: Collection[MailStakeholders], incident_rows: Mapping[str, int]) -> None:
     """Write the mails that are new, and their outgoing messages. Takes a lock of the account."""
     account = Incident.get_by_id(incident_rows[next(iter(effects)).incident]).account_id
-    _lock(account)
+    # Two transactions together keep the limits of the account.
+    lock_rate(account, "stakeholder mails")
     stakeholders = _load_stakeholders(account, effects)
     requested = {
         _make_key(effect, stakeholder): (effect, stakeholder)
@@ -118,14 +118,6 @@ def write_stakeholder_mails(effects: Collection[MailStakeholders], incident_rows
 def _make_key(effect: MailStakeholders, stakeholder: _Stakeholder) -> str:
     text = f"{effect.subject}\n{effect.body}"
     return hash_message_id(["stakeholder", effect.incident, f"text {text}", f"to {stakeholder.key}"])
-
-
-def _lock(account: int) -> None:
-    """Lock the mails of an account, so that two transactions together keep its limits."""
-    operation = "stakeholder mails"
-    RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
-    counted = RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
-    store().for_update(counted).get()
 
 
 def _load_stakeholders(account: int, effects: Collection[MailStakeholders]) -> _Stakeholders:

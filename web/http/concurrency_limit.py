@@ -10,8 +10,8 @@ from flask import request
 from models.store.base import STORE_ERRORS, store
 from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
+from models.write.rates import lock_rate
 from web.http.errors import Throttled
-from web.http.rate_limit import lock_row
 
 # The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
@@ -80,7 +80,7 @@ def _hold_lease(account: Account, operation: str) -> Iterator[None]:
 
     def take() -> list[float]:
         with store().write_transaction():
-            row = lock_row(account, operation)
+            row = lock_rate(account, operation)
             now = store().now()
             _check_lease(row, now.timestamp())
             lease = [now.timestamp() + LEASE_S]

@@ -10,6 +10,7 @@ from datetime import datetime
 from models.store.base import store
 from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
+from models.write.rates import lock_rate
 from web.http.errors import Throttled
 
 # Pairs: the largest number of requests, and the seconds in which this number is allowed.
@@ -27,23 +28,11 @@ def enforce(limits: Limits, account: Account, operation: str, at: datetime) -> N
     # Check first without a lock, so that a client with far too many requests does not block others.
     _check_limits(limits, counted.first(), now_s)
     with store().write_transaction():
-        row = lock_row(account, operation)
+        row = lock_rate(account, operation)
         recent = _check_limits(limits, row, now_s)
         max_count = max(count for count, _ in limits)
         newest = sorted([*recent, now_s])[-max_count:]
         RateLimit.update(recent=newest, used_at=at).where(RateLimit.id == row.id).execute()
-
-
-def lock_row(account: Account, operation: str) -> RateLimit:
-    """Lock the row of an account and an operation, and create it if needed. Needs a write transaction."""
-    own = RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
-    while True:
-        RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
-        locked = list(store().for_update(own.clone()))
-        # Retention may have deleted the row after the insert found it.
-        if locked:
-            row: RateLimit = locked[0]
-            return row
 
 
 def _check_limits(limits: Limits, row: RateLimit | None, now_s: float) -> list[float]:
