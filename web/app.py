@@ -49,6 +49,12 @@ def create_app(settings: Settings) -> Flask:
     return app
 
 
+def get_fast_path(app: Flask) -> FastPath:
+    """Return the fast path of an application that create_app built."""
+    assert isinstance(app.wsgi_app, FastPath)
+    return app.wsgi_app
+
+
 def group_by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
     found: dict[str, dict[str, Route]] = defaultdict(dict)
     for route in routes:

@@ -45,13 +45,14 @@ def web(parent: int | None) -> None:
         from models.store import limits
         from models.store.base import store
         from tocsin.server.serve import serve
-        from web.app import create_app
+        from web.app import create_app, get_fast_path
         from web.ingest import events
         from workers import queue
 
         store().set_limits(limits.WEB)
         queue.connect(redis_url, settings.pipeline_queues)
-        serve(create_app(settings), settings, on_stop=events.results.close)
+        app = create_app(settings)
+        serve(app, settings, get_fast_path(app).accept, on_stop=events.results.close)
 
 
 @click.command()

@@ -21,7 +21,7 @@ from granian.http import HTTP1Settings
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from tocsin.server.bodies import Bodies
-from tocsin.server.request import Request, Watcher
+from tocsin.server.request import Accept, Request, Watcher, accept_nothing
 from tocsin.server.shares import Shares
 
 log = structlog.get_logger()
@@ -29,7 +29,11 @@ log = structlog.get_logger()
 # The type stub of granian describes an older interface than that of the compiled module.
 native: Any = _granian
 
-# All threads except the first end after this idle time.
+# The threads of granian. They call back, answer /healthz and take plain alerts over; they wait only for the
+# commit of many alerts, one of them at a time. Each thread more makes the others slower: with 100 threads,
+# granian spent a third of its CPU time on waking them (measured).
+THREADS = 4
+# All of them except the first end after this idle time.
 IDLE_THREAD_S = 30
 # For the first line and all headers. Browsers and tools send less than 16 KiB.
 MAX_HEADER_BYTES = 64 * 1024
@@ -69,10 +73,12 @@ def run(
     backlog: int,
     shares: Shares,
     connections: int,
+    accept: Accept = accept_nothing,
     on_check: Callable[[set[str], Bodies], None] = lambda active, bodies: None,
 ) -> Iterator[None]:
     """Serve while the context is open, then wait until the running requests are answered.
 
+    `accept` takes plain alerts over before `app` (web/ingest/fast_path.py).
     `on_check` is called every CHECK_EVERY_S seconds with the clients (IP:PORT) that get an answer now, and
     the bodies that are being received.
     """
@@ -83,7 +89,7 @@ def run(
     def begin(watcher: Watcher) -> None:
         # An exception here would reach code that does not expect one.
         try:
-            Request(watcher.scope, watcher.proto, app, server, bodies, shares, active).begin()
+            Request(watcher.scope, watcher.proto, app, server, bodies, shares, active, accept).begin()
         except Exception:
             log.exception("a request could not be read")
 
@@ -91,9 +97,7 @@ def run(
     stop.add_cb(stopped.set)
     holder = native.SocketHolder(os.dup(listening.fileno()), False, backlog)
     http = HTTP1Settings(header_read_timeout=IDLE_CONNECTION_MS, max_buffer_size=MAX_HEADER_BYTES)
-    worker = native.RSGIWorker(
-        1, (None, holder), None, 1, 1, shares.threads, IDLE_THREAD_S, connections, "1", http
-    )
+    worker = native.RSGIWorker(1, (None, holder), None, 1, 1, THREADS, IDLE_THREAD_S, connections, "1", http)
     loop, ignore = _Loop(), lambda *_: None
     scheduler = native.CallbackScheduler(loop, ignore, None, ignore, ignore)
     scheduler._schedule_fn = begin

@@ -1,6 +1,7 @@
 """One HTTP request: receive its body without a thread, then call the application in a thread of its share.
 
-The application is a WSGI application (PEP 3333).
+The application is a WSGI application (PEP 3333). Plain alerts are taken over before (`Accept`): they need no
+thread, since one thread commits and answers many of them.
 """
 
 import io
@@ -20,14 +21,30 @@ from tocsin.server.shares import ALERT_PATHS, Shares
 
 log = structlog.get_logger()
 
-# The key in the environment of a function that is not chunk of PEP 3333 (web/ingest/fast_path.py).
-ANSWER_LATER = "tocsin.answer_later"
-# The key of another one (web/http/concurrency_limit.py).
+# The key in the environment of a function that PEP 3333 does not have (web/http/concurrency_limit.py).
 CLIENT_CHECK = "tocsin.client_check"
 # The key of the monotonic time at which the request was complete (web/ingest/fast_path.py).
 ARRIVED_AT = "tocsin.arrived_at"
 
 Headers = list[tuple[str, str]]
+
+
+class Reply(Protocol):
+    """What answers a request later, from any thread: one of these methods, once."""
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send this answer."""
+
+    def hand_over(self) -> None:
+        """Let the application answer, in a thread of its own."""
+
+
+# Takes a request over, without waiting for anything, and returns True; False: the application must answer.
+Accept = Callable[[WSGIEnvironment, Reply], bool]
+
+
+def accept_nothing(environ: WSGIEnvironment, reply: Reply) -> bool:
+    return False
 
 
 class HeaderMap(Protocol):
@@ -121,18 +138,19 @@ class Request:
     """
 
     __slots__ = (
+        "_accept",
         "_active",
         "_app",
         "_arrived_at",
         "_bodies",
         "_cancelled_with",
         "_chunks",
+        "_environ",
         "_expected",
         "_future",
         "_headers",
         "_is_gone",
         "_is_large",
-        "_is_later",
         "_path",
         "_proto",
         "_scope",
@@ -151,14 +169,17 @@ class Request:
         bodies: Bodies,
         shares: Shares,
         active: set[str],
+        accept: Accept = accept_nothing,
     ) -> None:
         self._scope, self._proto, self._app, self._server = scope, proto, app, server
+        self._accept = accept
+        self._environ: WSGIEnvironment | None = None
         self._bodies, self._shares, self._active = bodies, shares, active
         self._path: str = scope.path
         self._headers: Headers = scope.headers.items()
         self._future: Future | None = None
         self._expected: int | None = None
-        self._is_large = self._is_later = self._is_gone = False
+        self._is_large = self._is_gone = False
         # The status of the answer, once the body was cancelled.
         self._cancelled_with: int | None = None
         self.client: str = scope.client
@@ -267,31 +288,30 @@ class Request:
         share = self._shares.choose(self._path)
         if share is None:
             self.run()
-        else:
+        elif share is not self._shares.alerts or not self._is_accepted():
             share.run(self)
+
+    def _is_accepted(self) -> bool:
+        self._environ = self._build_environment()
+        return self._accept(self._environ, self)
+
+    def hand_over(self) -> None:
+        self._shares.alerts.run(self)
 
     def run(self) -> None:
         """Call the application and send its answer."""
         answer = _Answer()
         try:
-            found = self._app(self._build_environment(), answer)
-            if self._is_later:
-                return
+            found = self._app(self._environ or self._build_environment(), answer)
             body = b"".join(found)
             if hasattr(found, "close"):
                 found.close()
         except Exception as error:
             # Not its text, which can contain users' data.
             log.error("a request failed", error=type(error).__name__)
-            if not self._is_later:
-                self._end(500)
+            self._end(500)
             return
-        self._send(answer.status, answer.headers, body)
-
-    def _answer_later(self) -> Callable[[int, Headers, bytes], None]:
-        """Let another thread send the answer, so that this one is free: it gets the returned function."""
-        self._is_later = True
-        return self._send
+        self.send(answer.status, answer.headers, body)
 
     def _start_client_check(self) -> Callable[[], bool]:
         """Return a function that says whether the client has closed the connection.
@@ -312,9 +332,9 @@ class Request:
     def _end(self, status: int, *headers: tuple[str, str]) -> None:
         if self._path.startswith(ALERT_PATHS):
             count_refused(status)
-        self._send(status, [JSON, *headers], orjson.dumps({"detail": TEXTS[status]}))
+        self.send(status, [JSON, *headers], orjson.dumps({"detail": TEXTS[status]}))
 
-    def _send(self, status: int, headers: Headers, body: bytes) -> None:
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
         proto = self._proto
         if self._is_large:
             self._bodies.release(self._size)
@@ -322,7 +342,7 @@ class Request:
             self._future.cancel()
         # A reference to the request keeps an unfinished connection open.
         del self._proto, self._scope
-        self._future = None
+        self._future = self._environ = None
         self._chunks = []
         proto.response_bytes(status, headers, body)
         self._active.discard(self.client)
@@ -335,7 +355,6 @@ class Request:
             "REQUEST_METHOD": scope.method,
             "PATH_INFO": path if path.isascii() else path.encode().decode("latin-1"),
             "QUERY_STRING": scope.query_string,
-            ANSWER_LATER: self._answer_later,
             CLIENT_CHECK: self._start_client_check,
             ARRIVED_AT: self._arrived_at,
             "REMOTE_ADDR": self.client.rpartition(":")[0].strip("[]"),

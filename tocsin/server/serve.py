@@ -13,6 +13,7 @@ from runtime.signals import Signals, exit_after
 from tocsin.server import connections, granian_worker
 from tocsin.server.bodies import Bodies
 from tocsin.server.listening import BACKLOG, listen
+from tocsin.server.request import Accept, accept_nothing
 from tocsin.server.shares import Shares
 
 log = structlog.get_logger()
@@ -24,8 +25,16 @@ MAX_CONNECTIONS = 4096
 STOP_TIMEOUT_S = 10.0
 
 
-def serve(app: WSGIApplication, settings: Settings, on_stop: Callable[[], None] = lambda: None) -> None:
-    """Serve until the process is asked to stop, then call `on_stop` and finish the running requests."""
+def serve(
+    app: WSGIApplication,
+    settings: Settings,
+    accept: Accept = accept_nothing,
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until the process is asked to stop, then call `on_stop` and finish the running requests.
+
+    `accept` takes plain alerts over before `app`.
+    """
     signals = Signals()
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
@@ -42,6 +51,7 @@ def serve(app: WSGIApplication, settings: Settings, on_stop: Callable[[], None] 
             backlog=BACKLOG,
             shares=shares,
             connections=limit,
+            accept=accept,
             on_check=close_idle,
         ),
     ):

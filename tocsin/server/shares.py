@@ -1,12 +1,13 @@
-"""Give each kind of request its own share of threads, so that no kind takes the threads of the others.
+"""Give each kind of request its own threads, so that no kind takes the threads of the others.
 
-Without free threads in its share, a request waits in a list, without a thread. A share that is full because
+Without a free thread in its share, a request waits in a list, without a thread. A share that is full because
 of a part that hangs refuses its requests after some seconds, and costs the other shares nothing.
 """
 
 import threading
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import structlog
@@ -28,14 +29,16 @@ class Job(Protocol):
 class Share:
     """Runs at most `threads` jobs at the same time. Up to `pending` more are pending, in order."""
 
-    def __init__(self, threads: int, pending: int) -> None:
+    def __init__(self, name: str, threads: int, pending: int) -> None:
+        # Its threads start when they are needed. It never has jobs that are pending: this share keeps them.
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._free = threads
         self._max_pending = pending
         self._pending: deque[tuple[float, Job]] = deque()
         self._lock = threading.Lock()
 
     def run(self, job: Job) -> None:
-        """Run the job in this thread if the share has a free one, else leave it to another thread."""
+        """Let a thread of the share run the job as soon as one is free. Do not wait."""
         with self._lock:
             if self._free:
                 self._free -= 1
@@ -46,7 +49,7 @@ class Share:
                 if not is_refused:
                     self._pending.append((time.monotonic(), job))
         if is_admitted:
-            self._run_all(job)
+            self._pool.submit(self._run_all, job)
         elif is_refused:
             job.refuse()
 
@@ -84,11 +87,9 @@ class Shares:
 
     def __init__(self, threads: int, connections: int) -> None:
         others = max(1, min(threads // 2, connections))
-        self.alerts = Share(threads, 1024)
-        self.others = Share(others, 256)
-        self.health = Share(2, 32)
-        # The rest answers /healthz, receives bodies, and refuses requests.
-        self.threads = threads + others + 2 + 4
+        self.alerts = Share("alerts", threads, 1024)
+        self.others = Share("others", others, 256)
+        self.health = Share("health", 2, 32)
 
     def choose(self, path: str) -> Share | None:
         """Return the share for this path. None: the answer needs no share, since it is always quick."""

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from models.domain.identity import is_uuid
@@ -23,15 +23,23 @@ from web.ingest.large_bodies import LargeBodies, TooManyError
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
-# The key with a function that lets another thread answer, if the server supports it. It returns the function
-# that another thread calls with the answer's status, headers and body. The application then returns nothing.
-ANSWER_LATER = "tocsin.answer_later"
 # The key with the monotonic time at which the request was complete, if the server supports it.
 ARRIVED_AT = "tocsin.arrived_at"
 
+# A larger body is parsed in a thread of its own. To parse this much takes some hundredths of a second.
+MAX_ACCEPT_BYTES = 64 * 1024
 
 Headers = list[tuple[str, str]]
-AnswerFunction = Callable[[int, Headers, bytes], None]
+
+
+class Reply(Protocol):
+    """Answers a request of the server later, from any thread: one of these methods, once."""
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None: ...
+
+    def hand_over(self) -> None:
+        """Let the application answer."""
+
 
 _STATUS_LINES = {200: "200 OK", 201: "201 CREATED"}
 _HEADERS = [("Content-Type", serialization.JSON), *response_headers.HEADERS.items()]
@@ -56,13 +64,32 @@ class FastPath:
         self._commits = commits
         self._large_bodies = large_bodies
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def accept(self, environ: WSGIEnvironment, reply: Reply) -> bool:
+        """Take over a plain alert of a known key. False: it needs __call__, in a thread of its own.
+
+        The server calls this in one of its few threads. It waits for nothing, unless no thread commits at the
+        moment: then this one does, for all requests.
+        """
+        address = self._find_address(environ)
+        if address is None or not self._commits.has_accepted(address.key, address.account):
+            return False
+        if not _is_shorter(environ.get("CONTENT_LENGTH", ""), MAX_ACCEPT_BYTES):
+            return False
         try:
-            request = self._read_request(environ)
-            if request is not None and ANSWER_LATER in environ:
-                answer_later = partial(self._answer_later, environ, request, environ[ANSWER_LATER]())
-                self._commits.submit_later(request.submission, answer_later)
-                return ()
+            request = self._read_request(address, environ, get_arrival(environ))
+        except ApiError as error:
+            environ[REFUSED] = error
+            return False
+        if request is None:
+            return False
+        self._commits.submit_later(request.submission, partial(_answer, environ, request, reply))
+        return True
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if REFUSED in environ:
+            return self._application(environ, start_response)
+        try:
+            request = self._read_known(environ)
             if request is not None:
                 self._commit(request.submission)
         except ApiError as error:
@@ -74,20 +101,6 @@ class FastPath:
         start_response(_STATUS_LINES[request.status], _build_headers(body))
         return (body,)
 
-    def _answer_later(
-        self,
-        environ: WSGIEnvironment,
-        request: _Request,
-        answer: AnswerFunction,
-        submission: group_commit.Submission,
-    ) -> None:
-        if submission.error is None and submission.target is not None:
-            body = request.build_answer(submission)
-            answer(request.status, _build_headers(body), body)
-            return
-        environ[REFUSED] = Unavailable() if submission.error is not None else NotFound()
-        answer(*_call(self._application, environ))
-
     def _commit(self, submission: group_commit.Submission) -> None:
         try:
             self._commits.submit(submission)
@@ -96,11 +109,13 @@ class FastPath:
         if submission.target is None:
             raise NotFound
 
-    def _read_request(self, environ: WSGIEnvironment) -> _Request | None:
-        """Return this request's alerts, or None if the application must handle the request."""
-        address = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
-        # A request with preferences can ask to wait until the alert is processed.
-        if address is None or "HTTP_PREFER" in environ or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
+    def _read_known(self, environ: WSGIEnvironment) -> _Request | None:
+        """Return this request's alerts, or None if the application must handle the request.
+
+        The key is looked up first; this may read the store.
+        """
+        address = self._find_address(environ)
+        if address is None:
             return None
         arrived_at = get_arrival(environ)
         try:
@@ -108,6 +123,20 @@ class FastPath:
                 raise NotFound
         except group_commit.NotStoredError:
             raise Unavailable from None
+        return self._read_request(address, environ, arrived_at)
+
+    @staticmethod
+    def _find_address(environ: WSGIEnvironment) -> "_Address | None":
+        """Return the address of a plain alert, or None if the application must handle the request."""
+        address = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
+        # A request with preferences can ask to wait until the alert is processed.
+        if address is None or "HTTP_PREFER" in environ or not _accepts_json(environ.get("HTTP_ACCEPT", "")):
+            return None
+        return address
+
+    def _read_request(
+        self, address: "_Address", environ: WSGIEnvironment, arrived_at: float
+    ) -> _Request | None:
         raw = _read_body(environ, address.source.max_bytes)
         if raw is None:
             return None
@@ -121,6 +150,18 @@ class FastPath:
             return None
         except TooManyError:
             raise Busy from None
+
+
+def _answer(
+    environ: WSGIEnvironment, request: _Request, reply: Reply, submission: group_commit.Submission
+) -> None:
+    """Answer after the commit. The application answers errors, in another thread than that which commits."""
+    if submission.error is None and submission.target is not None:
+        body = request.build_answer(submission)
+        reply.send(request.status, _build_headers(body), body)
+        return
+    environ[REFUSED] = Unavailable() if submission.error is not None else NotFound()
+    reply.hand_over()
 
 
 def get_arrival(environ: WSGIEnvironment) -> float:
@@ -163,21 +204,6 @@ def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorizati
         return serialization.dump_json(event_operation.build_event(done, body, shows_payload=shows_payload))
 
     return _Request(submission, 201, build_event)
-
-
-def _call(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[int, Headers, bytes]:
-    """Return the application's answer as status, headers and body."""
-    found: list[tuple[int, Headers]] = []
-
-    def start_response(status: str, headers: Headers, exc_info: object = None) -> Callable[[bytes], object]:
-        found.append((int(status[:3]), headers))
-        return lambda _: None
-
-    result = application(environ, start_response)
-    body = b"".join(result)
-    if hasattr(result, "close"):
-        result.close()
-    return *found[-1], body
 
 
 def _build_headers(body: bytes) -> Headers:
@@ -223,8 +249,13 @@ def _read_body(environ: WSGIEnvironment, max_bytes: int) -> bytes | None:
     None if the Content-Length is missing, invalid or too large, or if the body is shorter.
     """
     length = environ.get("CONTENT_LENGTH") or ""
-    if not (length.isascii() and length.isdecimal()) or not 0 < int(length) <= max_bytes:
+    if not _is_shorter(length, max_bytes):
         return None
     body: bytes = environ["wsgi.input"].read(int(length))
     environ["wsgi.input"] = io.BytesIO(body)
     return body if len(body) == int(length) else None
+
+
+def _is_shorter(length: str, max_bytes: int) -> bool:
+    """Return whether this Content-Length is valid, and at most `max_bytes`."""
+    return length.isascii() and length.isdecimal() and 0 < int(length) <= max_bytes

@@ -121,6 +121,10 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._keys = KnownKeys(_find_account)
 
+    def has_accepted(self, key: str, account_identifier: str | None) -> bool:
+        """Return whether this process has found this key in the store before. Does not read the store."""
+        return self._keys.has_accepted(key, account_identifier)
+
     def accepts_key(self, key: str, account_identifier: str | None, arrived_at: float) -> bool:
         """Return whether the store has this key, so that its body is worth parsing.
 

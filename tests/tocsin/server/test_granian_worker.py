@@ -279,20 +279,33 @@ def test_an_unfinished_body_gets_408_before_its_connection_is_closed_for_others(
 
 
 def test_another_thread_can_answer(run_server):
-    server = run_server()
     threads: list[threading.Thread] = []
 
-    def app(environ, start):
-        answer = environ["tocsin.answer_later"]()
+    def accept(environ, reply):
         headers = [("Content-Type", "text/plain")]
-        threads.append(threading.Thread(target=answer, args=(202, headers, environ["wsgi.input"].read())))
+        answer = (202, headers, environ["wsgi.input"].read())
+        threads.append(threading.Thread(target=reply.send, args=answer))
         threads[-1].start()
-        return ()
+        return True
 
-    server.app = app
-    answer = server.ask("POST", "/", b"x" * 100_000)
+    answer = run_server(accept=accept).ask("POST", "/api/events/x/", b"x" * 100_000)
     threads[0].join()
     assert (answer.status, len(answer.text)) == (202, 100_000)
+
+
+def test_the_application_gets_what_was_not_taken_over_or_was_handed_over(run_server):
+    threads: list[threading.Thread] = []
+
+    def accept(environ, reply):
+        if environ["PATH_INFO"] == "/api/events/later/":
+            threads.append(threading.Thread(target=reply.hand_over))
+            threads[-1].start()
+        return bool(threads)
+
+    server = run_server(accept=accept)
+    found = [server.ask("POST", f"/api/events/{path}/", b"alert") for path in ("now", "later")]
+    threads[0].join()
+    assert [(answer.status, answer.text) for answer in found] == [(201, b"alert")] * 2
 
 
 def test_bodies_do_not_delay_a_stop(run_server):

@@ -14,6 +14,7 @@ from models.store.base import store
 from models.tables.events import Receipt
 from models.tables.services import Integration
 from tests.support.rules import add_router
+from web.app import get_fast_path
 from web.http import response_headers
 from web.ingest import events, fast_path, group_commit, large_bodies
 from web.ingest.known_keys import KnownKeys
@@ -193,45 +194,81 @@ def test_a_store_that_fails_is_the_503_of_the_contract(app, world, monkeypatch):
     assert answer.json == {"detail": "The service is temporarily unavailable."}
 
 
-@pytest.fixture
-def send_later(app):
-    """send_later(path): the answers to an alert, from a server on which another thread can answer."""
+class Reply:
+    """A reply of the server; `sent` has its answers, `handed_over` the number of hand_over()."""
 
-    def send(path):
-        sent = []
-        environ = {fast_path.ANSWER_LATER: lambda: lambda *answer: sent.append(answer)}
-        builder = EnvironBuilder(path=path, method="POST", data=ALERT, environ_overrides=environ)
-        rest = app.wsgi_app(builder.get_environ(), None)
-        return sent, rest
+    def __init__(self):
+        self.sent, self.handed_over = [], 0
+
+    def send(self, *answer):
+        self.sent.append(answer)
+
+    def hand_over(self):
+        self.handed_over += 1
+
+
+@pytest.fixture
+def accept(app):
+    """accept(path, data): whether the fast path took an alert over, its reply, and its environment."""
+
+    def send(path, data=ALERT, **more):
+        environ = EnvironBuilder(path=path, method="POST", data=data, **more).get_environ()
+        reply = Reply()
+        return get_fast_path(app).accept(environ, reply), reply, environ
 
     return send
 
 
-def test_the_thread_that_commits_sends_the_response(send_later, world):
-    found, rest = send_later(list_forms(world)["application"][0])
+def test_only_a_known_key_is_taken_over_without_a_thread(accept, app, world, monkeypatch):
+    """The look-up of another key reads the store, and can wait for it."""
+    monkeypatch.setattr(events.commits, "_keys", KnownKeys(group_commit._find_account))
+    path = list_forms(world)["application"][0]
+    assert accept(path)[0] is False
+    assert app.test_client().post(path, data=ALERT).status_code == 200
+    assert accept(path)[0] is True
+    assert accept(path, data=b"[" * 70_000)[0] is False
+    assert accept(path, headers={"Prefer": "wait=1"})[0] is False
 
-    ((status, headers, body),) = found
+
+def test_the_thread_that_commits_sends_the_response(accept, app, world):
+    path = list_forms(world)["application"][0]
+    app.test_client().post(path, data=ALERT)
+    Receipt.delete().execute()
+    _, reply, _ = accept(path)
+
+    ((status, headers, body),) = reply.sent
     assert (status, json.loads(body)) == (200, {"message": "success", "trace_id": Receipt.get().trace_id})
     assert dict(headers) == {
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),
         **response_headers.HEADERS,
     }
-    assert rest == ()
 
 
-def test_the_thread_that_commits_sends_the_errors_of_flask(send_later, world, monkeypatch):
+def test_an_alert_that_could_not_be_stored_is_handed_over_to_the_application(accept, app, world, monkeypatch):
     path = list_forms(world)["application"][0]
-    assert send_later(path)[0][0][0] == 200
+    client = app.test_client()
+    client.post(path, data=ALERT)
+
+    def answer_refused():
+        accepted, reply, environ = accept(path)
+        assert (accepted, reply.sent, reply.handed_over) == (True, [], 1)
+        return client.post(
+            path, data=ALERT, environ_overrides={fast_path.REFUSED: environ[fast_path.REFUSED]}
+        )
+
+    with monkeypatch.context() as patched:
+
+        def fail(_):
+            raise peewee.OperationalError("disk I/O error")
+
+        patched.setattr(group_commit, "_store_group", fail)
+        refused = answer_refused()
+    assert (refused.status_code, refused.json) == (
+        503,
+        {"detail": "The service is temporarily unavailable."},
+    )
+
     Integration.update(is_enabled=False).execute()
-    ((status, _, body),) = send_later(path)[0]
-    assert (status, json.loads(body)) == (404, {"detail": "Not Found."})
-
-    def fail(_):
-        raise peewee.OperationalError("disk I/O error")
-
-    Integration.update(is_enabled=True).execute()
-    monkeypatch.setattr(events.commits, "_keys", KnownKeys(lambda key: world.account.account_identifier))
-    monkeypatch.setattr(group_commit, "_store_group", fail)
-    ((status, _, body),) = send_later(path)[0]
-    assert (status, json.loads(body)) == (503, {"detail": "The service is temporarily unavailable."})
+    refused = answer_refused()
+    assert (refused.status_code, refused.json) == (404, {"detail": "Not Found."})
