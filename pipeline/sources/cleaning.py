@@ -24,11 +24,16 @@ _BLANKS = re.compile(r"\s+")
 
 def clean_text(text: str, limit: int = SUMMARY_LIMIT) -> str:
     """Return text of several lines: uniform newlines, unfit characters removed, truncated at the limit."""
+    if text.isprintable():
+        # It has no newline and no unfit character: the expressions would search it twice for nothing.
+        return text[: limit * 2].strip()[:limit]
     return _UNFIT.sub("", _NEWLINE.sub("\n", text[: limit * 2])).strip()[:limit]
 
 
 def clean_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
     """Return text of one line: newlines and runs of blanks become one blank."""
+    if "  " not in text and text.isprintable():
+        return text[: limit * 4].strip()[: limit * 2].strip()[:limit]
     return _BLANKS.sub(" ", clean_text(text, limit * 2)).strip()[:limit]
 
 
