@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -135,6 +135,10 @@ class ObjectTable(Table):
     creation_date = UtcField()
 
 
+# The values of rows, by column.
+Columns = Sequence[Sequence[object]]
+
+
 class Store(ABC):
     """A database with its dialect; open_store() creates one instance per process."""
 
@@ -178,8 +182,11 @@ class Store(ABC):
         """Convert an aware UTC datetime to the stored form."""
 
     @abstractmethod
-    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """Run a statement of models/store/bulk.py for all rows."""
+    def execute_many(self, build: Callable[[tuple[bool, ...]], str], columns: Columns) -> None:
+        """Run a statement of models/store/bulk.py for all rows.
+
+        `build` builds it. Its argument says which columns are sent as one value for all rows.
+        """
 
     @abstractmethod
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
@@ -351,10 +358,11 @@ class SqliteStore(Store):
         # Fixed width, so that the text sorts by time.
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
-    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        logging.getLogger("peewee").debug((statement, len(rows)))
+    def execute_many(self, build: Callable[[tuple[bool, ...]], str], columns: Columns) -> None:
+        statement = build((False,) * len(columns))
+        logging.getLogger("peewee").debug((statement, len(columns[0])))
         with peewee.__exception_wrapper__:  # type: ignore[attr-defined]
-            self.database.cursor().executemany(statement, rows)
+            self.database.cursor().executemany(statement, zip(*columns, strict=True))
 
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         return query
@@ -455,10 +463,13 @@ class PostgresStore(Store):
     def encode_datetime(self, value: datetime) -> datetime:
         return value
 
-    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        # One array per column: psycopg sends it in binary form, PostgreSQL expands it to rows.
-        for batch in postgresql.split_rows(rows):
-            self.database.execute_sql(statement, [list(column) for column in zip(*batch, strict=True)])
+    def execute_many(self, build: Callable[[tuple[bool, ...]], str], columns: Columns) -> None:
+        for batch in postgresql.split_columns(columns):
+            singles = tuple(column.count(column[0]) == len(column) for column in batch)
+            marked = list(zip(singles, batch, strict=True))
+            values = [column[0] for is_single, column in marked if is_single]
+            arrays = [postgresql.build_array(column) for is_single, column in marked if not is_single]
+            self.database.execute_sql(build(singles), [*values, *arrays])
 
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         # Not FOR UPDATE: it would block inserts of rows that refer to a locked row. A new alert, and the

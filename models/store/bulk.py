@@ -2,11 +2,12 @@
 
 peewee builds a statement value by value. For batches of hundreds of rows that costs more than the work of
 the database. Here the statement depends only on the table and its columns. SQLite gets the rows one by one
-inside one call, PostgreSQL gets one array per column.
+inside one call. PostgreSQL gets one array per column, or a single value if all rows have the same one: the
+alerts of a batch have most of their values in common.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import peewee
@@ -18,8 +19,8 @@ Record = Mapping[str, object]
 # A model class. It is Any for the type checker, because peewee's classes are not typed as hashable.
 Model = Any
 
-# field_type -> the element type of the array that is sent to PostgreSQL.
-_ARRAY_TYPES = {
+# field_type -> the type of the values that are sent to PostgreSQL.
+_TYPES = {
     "AUTO": "integer", "BIGAUTO": "bigint", "INT": "integer", "SMALLINT": "smallint", "BIGINT": "bigint",
     "VARCHAR": "text", "TEXT": "text", "BOOL": "boolean", "TIMESTAMPTZ": "timestamptz", "BLOB": "bytea",
     "DOUBLE": "double precision",
@@ -42,28 +43,32 @@ def insert(
     if records:
         names = (*records[0], *_list_defaults(table, frozenset(records[0])))
         changed = (tuple(replacing), tuple(adding))
-        statement = _build_insert(table, names, tuple(conflict), *changed, store().name)
-        _run(table, statement, names, records)
+        build = partial(_build_insert, table, names, tuple(conflict), *changed, store().name)
+        _run(table, build, names, records)
 
 
 def update(table: Model, records: Sequence[Record]) -> None:
     """Update existing rows. All records have the same keys, including `id`."""
     if records:
         names = (*(name for name in records[0] if name != "id"), "id")
-        _run(table, _build_update(table, names, store().name), names, records)
+        _run(table, partial(_build_update, table, names, store().name), names, records)
 
 
-def _run(table: Model, statement: str, names: Sequence[str], records: Sequence[Record]) -> None:
+# Builds a statement. Its argument says which columns have the same value in all rows.
+BuildStatement = Callable[[tuple[bool, ...]], str]
+
+
+def _run(table: Model, build: BuildStatement, names: Sequence[str], records: Sequence[Record]) -> None:
     fields = [table._meta.fields[name] for name in names]
     defaults = table._meta.defaults
     # Encode by column: in storms, most time of a write is spent here.
     columns = [
-        map(field.db_value, [record[field.name] for record in records])
+        list(map(field.db_value, [record[field.name] for record in records]))
         if field.name in records[0]
         else [field.db_value(_get_default(defaults[field])) for _ in records]
         for field in fields
     ]
-    store().execute_many(statement, list(zip(*columns, strict=True)))
+    store().execute_many(build, columns)
 
 
 def _get_default(value: object) -> object:
@@ -83,11 +88,12 @@ def _build_insert(
     replacing: tuple[str, ...],
     adding: tuple[str, ...],
     dialect: str,
+    singles: tuple[bool, ...],
 ) -> str:
     columns = ", ".join(_quote_column(table, name) for name in names)
     values = f"VALUES ({', '.join('?' for _ in names)})"
     if dialect == "postgresql":
-        values = f"SELECT * FROM unnest({', '.join(_build_array(table, name) for name in names)})"  # noqa: S608
+        values = _build_rows(table, names, singles)
     clause = ""
     if conflict:
         target = ", ".join(_quote_column(table, name) for name in conflict)
@@ -103,7 +109,7 @@ def _build_insert(
 
 
 @cache
-def _build_update(table: Model, names: tuple[str, ...], dialect: str) -> str:
+def _build_update(table: Model, names: tuple[str, ...], dialect: str, singles: tuple[bool, ...]) -> str:
     target, changed = f'"{table._meta.table_name}"', names[:-1]
     if dialect != "postgresql":
         settings = ", ".join(f"{_quote_column(table, name)} = ?" for name in changed)
@@ -111,18 +117,35 @@ def _build_update(table: Model, names: tuple[str, ...], dialect: str) -> str:
     settings = ", ".join(
         f"{_quote_column(table, name)} = given.{_quote_column(table, name)}" for name in changed
     )
-    arrays = ", ".join(_build_array(table, name) for name in names)
-    columns = ", ".join(_quote_column(table, name) for name in names)
-    return f"UPDATE {target} SET {settings} FROM unnest({arrays}) AS given ({columns}) WHERE {target}.id = given.id"  # noqa: S608, E501
+    rows = _build_rows(table, names, singles)
+    return f"UPDATE {target} SET {settings} FROM ({rows}) AS given WHERE {target}.id = given.id"  # noqa: S608
+
+
+def _build_rows(table: Model, names: tuple[str, ...], singles: tuple[bool, ...]) -> str:
+    """Return a SELECT of the given rows for PostgreSQL. Its values: first the singles, then the arrays."""
+    columns, arrays = [], []
+    for name, is_single in zip(names, singles, strict=True):
+        column, value = _quote_column(table, name), f"%b::{_get_type(table, name)}"
+        columns.append(f"{value} AS {column}" if is_single else f"listed.{column}")
+        if not is_single:
+            arrays.append((column, f"{value}[]"))
+    rows = f"SELECT {', '.join(columns)}"
+    if not arrays:
+        return rows
+    listed = ", ".join(column for column, _ in arrays)
+    return f"{rows} FROM unnest({', '.join(array for _, array in arrays)}) AS listed ({listed})"
 
 
 def _quote_column(table: Model, name: str) -> str:
     return f'"{table._meta.fields[name].column_name}"'
 
 
-def _build_array(table: Model, name: str) -> str:
+def _get_type(table: Model, name: str) -> str:
+    """Return the type of a column for PostgreSQL.
+
+    Its values are binary (%b): with text, Python would escape each value, which costs ten times as much.
+    """
     field = table._meta.fields[name]
     while isinstance(field, peewee.ForeignKeyField):
         field = field.rel_field
-    # Binary (%b): with text, Python would escape each value, which costs ten times as much.
-    return f"%b::{_ARRAY_TYPES[field.field_type]}[]"
+    return _TYPES[field.field_type]

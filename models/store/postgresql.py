@@ -11,6 +11,7 @@ The pool is peewee's with these differences:
 """
 
 import select
+import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ import psycopg
 from peewee import Database, Psycopg3Adapter, __exception_wrapper__  # type: ignore[attr-defined]
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from psycopg.abc import PQGen, PQGenConn
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 
 from models.store import limits
@@ -59,29 +61,68 @@ SESSION_SQL = "; ".join(f"set {name} = '{value}'" for name, value in SESSION_SET
 MAX_STATEMENT_SIZE = 8 * 1024 * 1024
 
 
-def split_rows(rows: Sequence[tuple[object, ...]]) -> Iterator[Sequence[tuple[object, ...]]]:
-    """Split rows, in order, into batches of at most MAX_STATEMENT_SIZE, with at least one row per batch."""
-    if sum(map(_measure, zip(*rows, strict=True))) <= MAX_STATEMENT_SIZE:
-        yield rows
+def split_columns(columns: Sequence[Sequence[object]]) -> Iterator[Sequence[Sequence[object]]]:
+    """Split rows, given by column, in order, into batches of at most MAX_STATEMENT_SIZE, at least one row."""
+    if sum(map(_measure, columns)) <= MAX_STATEMENT_SIZE:
+        yield columns
         return
-    first, size = 0, 0
-    for index, row in enumerate(rows):
-        length = sum(_measure((value,)) for value in row)
+    first, size, count = 0, 0, len(columns[0])
+    for index in range(count):
+        length = sum(_measure((column[index],)) for column in columns)
         if index > first and size + length > MAX_STATEMENT_SIZE:
-            yield rows[first:index]
+            yield [column[first:index] for column in columns]
             first, size = index, 0
         size += length
-    yield rows[first:]
+    yield [column[first:] for column in columns]
 
 
 def _measure(column: Sequence[Any]) -> int:
     """Return the size of the texts or bytes of a column; 0 for other types, which are short."""
-    kind = type(next((value for value in column if value is not None), None))
+    kind = _find_type(column)
     if kind is str:
         return sum(len(value) for value in column if value is not None)
     if kind is psycopg.Binary:
         return sum(len(value.obj) for value in column if value is not None)
     return 0
+
+
+def _find_type(column: Sequence[object]) -> type:
+    return type(next((value for value in column if value is not None), None))
+
+
+def build_array(column: Sequence[object]) -> list[object]:
+    """Return the values of a column as one value for the driver."""
+    return _Texts(column) if _find_type(column) is str else list(column)
+
+
+class _Texts(list[Any]):
+    """A list of texts and None."""
+
+
+class _TextsDumper(Dumper):
+    """Encodes texts as an array of PostgreSQL in binary form (array_send in its source).
+
+    The encoder of the driver calls two functions for each value, and took a tenth of the time of a batch.
+    """
+
+    format = psycopg.pq.Format.BINARY
+    oid = psycopg.postgres.types["text"].array_oid
+
+    def dump(self, obj: _Texts) -> bytes:
+        # One dimension, which begins at 1.
+        pieces = [_ARRAY_HEAD.pack(1, None in obj, psycopg.postgres.types["text"].oid, len(obj), 1)]
+        for text in obj:
+            if text is None:
+                pieces.append(_NULL)
+            else:
+                data = text.encode()
+                pieces += (_LENGTH.pack(len(data)), data)
+        return b"".join(pieces)
+
+
+_ARRAY_HEAD, _LENGTH = struct.Struct("!iiIii"), struct.Struct("!i")
+_NULL = _LENGTH.pack(-1)
+psycopg.adapters.register_dumper(_Texts, _TextsDumper)
 
 
 LOCK_TIMEOUT = psycopg.errors.LockNotAvailable

@@ -72,7 +72,7 @@ def build_alert(
     group_size: int = 1,
 ) -> Alert:
     """Return the parsed alert at a position of a receipt's body as an alert of this integration."""
-    generated = identity.make_entity_id(trace_id, position)
+    entity_id = parsed.entity_id or identity.make_entity_id(trace_id, position)
     return Alert(
         event_id=identity.make_event_id(trace_id, position, integration),
         trace_id=trace_id,
@@ -80,7 +80,7 @@ def build_alert(
         position=position,
         integration=integration,
         accepted_at=accepted_at,
-        entity_id=identity.limit_entity_id(parsed.entity_id or generated),
+        entity_id=identity.limit_entity_id(entity_id),
         parsed=parsed,
         group_size=group_size,
     )
