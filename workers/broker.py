@@ -120,7 +120,7 @@ def _message(queue_name: str, member: bytes) -> MessageProxy | None:
     except (ValueError, TypeError):
         log.warning("dropped a wake-up that is not valid JSON", queue_name=queue_name)
         return None
-    return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}))
+    return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}, queue_name))
 
 
 # The broker of this process. All actors are declared on it; it is connected when the process starts.

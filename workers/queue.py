@@ -29,7 +29,9 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
 
 def enqueue(queue: str, *args: int | str) -> None:
     """Enqueue a wake-up for the actor of a queue; both have the same name. `args` are ids."""
-    broker.enqueue(dramatiq.Message[None](queue, queue, args, kwargs={}, options={}))
+    # A wake-up needs no random ID and no time: these cost more than everything else here.
+    wake_up: dramatiq.Message[None] = dramatiq.Message(queue, queue, args, {}, {}, queue, 0)
+    broker.enqueue(wake_up)
 
 
 def enqueue_lane(service_row: int, stage: str = "normalize") -> None:
