@@ -41,6 +41,10 @@ APPLICATIONS: dict[str, Application] = {
             "Monitoring",
         ),
         Application(
+            "1ef0e211-82fb-454a-96c4-20bd26ebdcab", "CloudWatch", "cloudwatch_v2",
+            "Alarms of Amazon CloudWatch, by a topic of Amazon SNS.", "Monitoring,Cloud",
+        ),
+        Application(
             "07c84d47-7e71-49ec-b781-1cc81a78086e", "Cloudwatch V2", "cloudwatch_v2",
             "Alarms of Amazon CloudWatch, by a topic of Amazon SNS.", "Monitoring,Cloud",
         ),

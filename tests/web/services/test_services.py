@@ -314,6 +314,7 @@ def test_an_application_is_active(ask, integrations, scheme):
     [
         "27c9800c-2856-490d-8119-790be1308dd4",
         "07c84d47-7e71-49ec-b781-1cc81a78086e",
+        "1ef0e211-82fb-454a-96c4-20bd26ebdcab",
         "bb399bc6-9098-4afd-91d7-3cec4d8282eb",
         "bbfdaa85-a1c1-4d0a-b59a-0e24f081d237",
     ],
