@@ -20,9 +20,9 @@ from tests.support.processes import tocsin
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.stores import get_settings
-from tocsin.commands import check as command
-from tocsin.commands import read_only
-from tocsin.commands.check import check, run_checks
+from tocsin.commands import findings, read_only
+from tocsin.commands.check import check
+from tocsin.commands.findings import run_checks
 
 DAY = timedelta(days=1)
 
@@ -446,7 +446,7 @@ def test_an_incomplete_check_of_a_policy_is_a_problem(list_problems, world, use_
 
 
 def test_long_work_prints_its_progress(run, world, monkeypatch):
-    monkeypatch.setattr(command, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(findings, "PROGRESS_EVERY_S", 0.0)
     for _ in range(3):
         stored.schedule(world.team, stored.layer(world.alice))
     result = run("--account", world.account.account_identifier)
