@@ -49,8 +49,8 @@ def check(days: int, account_id: str | None, all_minor: bool, as_json: bool) -> 
             for finding in run_checks(account, start, end, list_delivery_problems(settings, account))
         ]
         server = find_server(settings)
-    minor = sum(finding.minor for _, finding in found)
-    count = len(found) - minor
+    minor = sum(finding.total for _, finding in found if finding.minor)
+    count = sum(finding.total for _, finding in found if not finding.minor)
     if as_json:
         result = {
             "start_time": start,
@@ -76,14 +76,13 @@ def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | Non
     """Yield a line for each finding; of minor ones at most `max_minor` of each kind, or with None all."""
     show_account = len({account.id for account, _ in found}) > 1
     counts: Counter[str] = Counter()
-    unlisted = 0
+    hidden: Counter[str] = Counter()
     for account, finding in found:
-        is_shown = not finding.minor or max_minor is None
-        if not is_shown and finding.is_summary:
-            unlisted += finding.times
-        if max_minor is not None and finding.minor and not finding.is_summary:
-            counts[finding.kind] += 1
-            is_shown = counts[finding.kind] <= max_minor
+        is_shown = True
+        if finding.minor and max_minor is not None:
+            counts[finding.kind] += not finding.hidden
+            hidden.update(finding.hidden)
+            is_shown = not finding.hidden and counts[finding.kind] <= max_minor
         if is_shown:
             team = finding.team or EVERYBODY
             where = f"{account.name} / {team}" if show_account else team
@@ -91,8 +90,8 @@ def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | Non
     for kind, count in counts.items():
         if count > (max_minor or 0):
             yield f"minor: {count - (max_minor or 0):,} more of kind {kind}; --minor lists them"
-    if unlisted:
-        yield f"minor: {unlisted:,} more of subjects with many findings"
+    for kind, count in hidden.items():
+        yield f"minor: {count:,} more of kind {kind}, of subjects with many findings"
 
 
 def _to_json(account: Account, finding: Finding) -> dict[str, object]:

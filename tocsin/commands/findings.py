@@ -1,8 +1,9 @@
 """The checks of `tocsin check`, and their findings."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 
@@ -73,6 +74,7 @@ class Finding:
 
     `team` is "" for a finding about the whole installation. A `minor` finding needs no action now.
     `start` and `end` are None for a finding that is not about a time. `times` is the number of occurrences.
+    `hidden` are the numbers of findings that are not listed, by kind, for a finding that counts them.
     """
 
     kind: str
@@ -83,11 +85,12 @@ class Finding:
     start: datetime | None = None
     end: datetime | None = None
     times: int = 1
+    hidden: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def is_summary(self) -> bool:
-        """Return whether this counts other findings that are not listed."""
-        return self.kind == TRUNCATED and self.start is None
+    def total(self) -> int:
+        """Return the number of findings that this one stands for."""
+        return sum(self.hidden.values()) or 1
 
 
 def run_checks(
@@ -116,17 +119,11 @@ def _truncate(found: Sequence[Finding]) -> Iterator[Finding]:
     for _, group in groupby(found, key=lambda finding: (finding.minor, finding.team, finding.about)):
         about = list(group)
         yield from about[:MAX_PER_THING]
-        more = len(about) - MAX_PER_THING
-        if more > 0:
-            first = about[0]
-            yield Finding(
-                TRUNCATED,
-                first.team,
-                first.about,
-                f"{first.about}: {more:,} more like these",
-                first.minor,
-                times=more,
-            )
+        if hidden := Counter(finding.kind for finding in about[MAX_PER_THING:]):
+            first, more = about[0], hidden.total()
+            kinds = ", ".join(f"{count:,} of kind {kind}" for kind, count in hidden.items())
+            what = f"{first.about}: {more:,} more like these: {kinds}"
+            yield Finding(TRUNCATED, first.team, first.about, what, first.minor, times=more, hidden=hidden)
 
 
 def _load_scope(

@@ -181,11 +181,12 @@ def test_minor_findings_do_not_hide_a_problem(run, world, use_schedules):
     assert problem.startswith("Payments: nobody is on call in any step")
     assert [" ".join(line.split()[:7]) for line in minor] == ["minor: Payments: Bob is on call twice"] * 3
     assert re.fullmatch(r"minor: \d+ more of kind twice; --minor lists them", more)
-    assert re.fullmatch(r"minor: [\d,]+ more of subjects with many findings", unlisted)
-    count = int(re.fullmatch(r"1 problem and ([\d,]+) minor until .*", last)[1].replace(",", ""))
-    listed = run("--minor").output.splitlines()
-    assert sum(line.startswith("minor: ") for line in listed) == count > 300
-    assert len(json.loads(run("--json").output)["problems"]) == count + 1
+    assert re.fullmatch(r"minor: [\d,]+ more of kind twice, of subjects with many findings", unlisted)
+    total = int(re.fullmatch(r"1 problem and ([\d,]+) minor until .*", last)[1].replace(",", ""))
+    assert total == 3 + sum(int(line.split()[1].replace(",", "")) for line in (more, unlisted)) > 300
+    listed = [line for line in run("--minor").output.splitlines() if line.startswith("minor: ")]
+    document = json.loads(run("--json").output)
+    assert (document["minor_count"], len(document["problems"])) == (total, len(listed) + 1)
 
 
 def test_handoffs_moved_by_a_clock_change_are_named_with_their_dates(world, now, use_schedules):
@@ -235,6 +236,21 @@ def test_a_policy_without_anybody_on_call_is_a_problem(list_problems, world):
         for team in ("Payments", "Billing")
     ]
     assert list_problems() == [lines[0], f"{lines[1]}; no service uses it"]
+
+
+def test_the_hidden_findings_of_a_subject_are_counted_by_kind(run, world, monkeypatch):
+    """Nobody uses these schedules: they have nights without people, and a person of another team."""
+    monkeypatch.setattr(findings, "MAX_PER_THING", 1)
+    for name, hour in (("Days", 8), ("Noon", 10)):
+        stored.schedule(world.team, build_daily(world.charlie, hour, 4), name=name)
+
+    days, noon, outside, twice, last, _ = run().output.splitlines()
+    assert days.startswith("minor: Payments: nobody is on call by Days 31 times")
+    assert noon.startswith("minor: Payments: nobody is on call by Noon 31 times")
+    assert outside == "minor: 2 more of kind not_in_team, of subjects with many findings"
+    assert twice == "minor: 1 more of kind twice, of subjects with many findings"
+    assert last.startswith("no problems and 5 minor until ")
+    assert "schedule Days: 2 more like these: 1 of kind not_in_team, 1 of kind twice" in run("--minor").output
 
 
 def test_a_problem_of_a_policy_that_only_a_disabled_service_uses_is_minor(run, world, use_schedules):
