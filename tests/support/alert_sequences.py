@@ -172,7 +172,7 @@ SEQUENCES = st.builds(
 
 
 def build_sequence(
-    seed: int, *, alerts: int = 50, is_routed: bool = False, grouped: int = 0
+    seed: int, *, alerts: int = 50, is_routed: bool = False, grouped: int = 0, by_content: bool = False
 ) -> AlertSequence:
     """Build a long sequence with all rules in a random order."""
     choose = random.Random(seed)
@@ -191,7 +191,6 @@ def build_sequence(
     choose.shuffle(names)
     rules = tuple(names[: choose.randint(4, len(names))])
     minutes = choose.choice((0, 5))
-    by_content = choose.random() < 0.3
     return AlertSequence(step_values, rules, minutes, is_routed, grouped, by_content)
 
 
@@ -269,7 +268,7 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
             on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
             Service.update(on).where(Service.id == world.service.id).execute()
         if sequence.by_content:
-            _group_by_content(world.service, now)
+            _group_by_content(world.service, now, "labels." if sequence.grouped else "")
         scenario = Scenario(world, [world.service], integrations=[world.integration])
         if sequence.is_routed:
             _add_router(scenario, now)
@@ -280,7 +279,8 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
     return scenario
 
 
-def _group_by_content(service: Service, now: datetime) -> None:
+def _group_by_content(service: Service, now: datetime, prefix: str) -> None:
+    """Group the alerts by their values. `prefix` leads to them in the payload."""
     Service.update(collation=Collation.CONTENT_BASED).where(Service.id == service.id).execute()
     known = {
         "service": service,
@@ -290,8 +290,8 @@ def _group_by_content(service: Service, now: datetime) -> None:
         "updated_at": now,
     }
     for mode, static_fields, paths in (
-        (MatchMode.ANY, ["incident_title"], ["host"]),
-        (MatchMode.ALL, ["incident_title"], ["tag"]),
+        (MatchMode.ANY, ["incident_title"], [f"{prefix}host"]),
+        (MatchMode.ALL, ["incident_title"], [f"{prefix}tag"]),
     ):
         fields = {"static_fields": static_fields, "custom_fields": paths}
         AlertGroupingPolicy.create(unique_id=make_uuid(), match_mode=mode, match_fields=fields, **known)
@@ -399,6 +399,7 @@ def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
                     "alertname": step_values.message,
                     "severity": step_values.level,
                     "host": step_values.host,
+                    "tag": step_values.tag,
                 },
                 "fingerprint": step_values.entity or step_values.host,
                 "startsAt": then,
