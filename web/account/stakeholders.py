@@ -1,11 +1,9 @@
 """The addresses outside the account that alerts may mail (under /api/tocsin/): contract section 4.11."""
 
-from contextlib import AbstractContextManager
 from typing import NoReturn
 
 import peewee
 
-from models.store.base import store
 from models.tables.accounts import Account
 from models.tables.stakeholders import StakeholderAddress
 from web.http import access
@@ -36,13 +34,10 @@ class Stakeholders(Resource[StakeholderAddress, Account]):
     parent_field = StakeholderAddress.account
     id_arg = "stakeholder_id"
     permissions = ReadWrite(ADMIN, ADMIN)
+    is_configuration = False  # a mail reads the list when it is written
 
     def get_parent(self, **ids: str) -> Account:
         return access.access_account(viewer())
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction that is no change of configuration: a mail reads the list when it is written."""
-        return store().write_transaction()
 
     def check_values(
         self, values: dict[str, object], parent: Account, row: StakeholderAddress | None

@@ -1,7 +1,6 @@
 """API tokens of a person (under /api/tocsin/): created by the person, listed and revoked also by admins."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NotRequired, TypedDict, cast
 
@@ -9,7 +8,6 @@ import peewee
 from marshmallow import fields
 
 from models.lifecycle import provisioning
-from models.store.base import store
 from models.store.ids import digest
 from models.tables.accounts import Token, User
 from web.account.notification_preferences import UserResource
@@ -61,11 +59,8 @@ class Tokens(UserResource[Token]):
     parent_field = Token.user
     id_arg = "token_id"
     permissions = ReadWrite(OWN, OWN)
+    is_configuration = False  # lanes do not read tokens
     order = ("id",)
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction that is no change of configuration: lanes do not read tokens."""
-        return store().write_transaction()
 
     def select_rows(self, parent: User) -> "peewee.ModelSelect[Token]":
         return _select_valid().where(Token.user == parent)

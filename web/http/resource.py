@@ -60,6 +60,8 @@ class Resource(Generic[Row, Parent]):
     # Whether the list has pages for the client profile only (contract 1.6). The resource's `index` builds
     # them.
     paged = False
+    # Whether a write increments the version of the configuration: lanes cache what they read of it.
+    is_configuration = True
     # The column of incidents that refers to this table, if the timers of incidents depend on its rows
     # (workers/timers/on_config_change.py).
     timer_column: str | None = None
@@ -100,12 +102,8 @@ class Resource(Generic[Row, Parent]):
         return values
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Open the transaction of a write.
-
-        A resource that is not configuration overrides this method, because its writes need not increment the
-        version of the configuration.
-        """
-        return config_transaction()
+        """Open the transaction of a write."""
+        return config_transaction() if self.is_configuration else store().write_transaction()
 
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         row_values = {**self.defaults, "creation_date": now(), **values}

@@ -1,11 +1,8 @@
 """Resources of an incident, such as notes. They are not configuration. The timeline records each write."""
 
-from contextlib import AbstractContextManager
-
 from models.domain.effects import Author, ChangeSet, RecordLog
 from models.domain.enums import AuthorKind
 from models.domain.reasons import Reason
-from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
 from models.write.apply import apply
@@ -20,12 +17,10 @@ class IncidentResource(Resource[Row, Incident]):
     """The rows of one incident, for viewers who may read and change the incident."""
 
     permissions = get_permissions("incident")
+    is_configuration = False
 
     def get_parent(self, **ids: str) -> Incident:
         return access.access_incident(viewer(), ids["incident"])
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return store().write_transaction()
 
 
 def build_viewer_author() -> Author:

@@ -1,13 +1,11 @@
 """The applications for integrations: those of the catalogue, and IDs that an account added to it."""
 
-from contextlib import AbstractContextManager
 from typing import TypedDict, cast
 
 from marshmallow import fields, validate
 
 from models.domain.applications import APPLICATIONS, KINDS, Application, get_application
 from models.lifecycle import added_applications
-from models.store.base import store
 from models.tables.accounts import Account
 from models.tables.services import AddedApplication
 from web.http import access
@@ -63,13 +61,10 @@ class AddedApplications(Resource[AddedApplication, Account]):
     parent_field = AddedApplication.account
     id_arg = "application_id"
     permissions = ReadWrite(MEMBER, ADMIN)
+    is_configuration = False  # lanes read the kind of integrations
 
     def get_parent(self, **ids: str) -> Account:
         return access.access_account(viewer()) if viewer().permission == ADMIN else viewer().account
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Open a transaction that is no change of configuration: lanes read the kind of integrations."""
-        return store().write_transaction()
 
     def insert(self, parent: Account, values: dict[str, object]) -> AddedApplication:
         try:

@@ -1,13 +1,11 @@
 """Post-incident tasks of a team: contract section 3.12."""
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 import peewee
 from marshmallow import fields
 
 from models.domain.enums import TaskStatus
-from models.store.base import store
 from models.tables.accounts import User
 from models.tables.tasks import PostIncidentTask
 from models.tables.teams import Team
@@ -50,9 +48,7 @@ class PostIncidentTasks(Resource[PostIncidentTask, Team]):
     parent_field = PostIncidentTask.team
     id_arg = "post_incident_task_id"
     permissions = get_permissions("post_incident_task")
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return store().write_transaction()
+    is_configuration = False
 
     def select_rows(self, parent: Team) -> "peewee.ModelSelect[PostIncidentTask]":
         tasks = PostIncidentTask.select(PostIncidentTask, User).join(User, peewee.JOIN.LEFT_OUTER)

@@ -1,12 +1,10 @@
 """Postmortems of a team: contract sections 3.11 and 4.10."""
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 import peewee
 from marshmallow import fields, pre_load
 
-from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident
@@ -79,9 +77,7 @@ class Postmortems(Resource[Postmortem, Team]):
     parent_field = Postmortem.team
     id_arg = "postmortem_id"
     permissions = get_permissions("postmortem")
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return store().write_transaction()
+    is_configuration = False
 
     def select_rows(self, parent: Team) -> "peewee.ModelSelect[Postmortem]":
         return Postmortem.select(Postmortem, User).join(User).where(Postmortem.team == parent)
