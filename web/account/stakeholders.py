@@ -11,10 +11,7 @@ from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import Email, Schema, Text
 from web.http.permissions import ADMIN, ReadWrite
-from web.http.resource import Resource
-
-# More people should be members, or read a mailing list.
-MAX_ADDRESSES = 500
+from web.http.resource import LimitedResource
 
 
 class StakeholderSchema(Schema):
@@ -25,7 +22,7 @@ class StakeholderSchema(Schema):
     name = Text(required=True)
 
 
-class Stakeholders(Resource[StakeholderAddress, Account]):
+class Stakeholders(LimitedResource[StakeholderAddress, Account]):
     """The list of addresses that owner and admins allow. Each address is in it once."""
 
     model = StakeholderAddress
@@ -34,6 +31,7 @@ class Stakeholders(Resource[StakeholderAddress, Account]):
     parent_field = StakeholderAddress.account
     id_arg = "stakeholder_id"
     permissions = ReadWrite(ADMIN, ADMIN)
+    max_rows = 500  # more people should be members, or read a mailing list
     is_configuration = False  # a mail reads the list when it is written
 
     def get_parent(self, **ids: str) -> Account:
@@ -42,9 +40,6 @@ class Stakeholders(Resource[StakeholderAddress, Account]):
     def check_values(
         self, values: dict[str, object], parent: Account, row: StakeholderAddress | None
     ) -> dict[str, object]:
-        rows = StakeholderAddress.select().where(StakeholderAddress.account == parent)
-        if row is None and rows.count() >= MAX_ADDRESSES:
-            reject("email", f"No more than {MAX_ADDRESSES} are allowed.")
         if "email" in values:
             return {**values, "email": str(values["email"]).lower()}
         return values

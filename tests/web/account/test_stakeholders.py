@@ -51,11 +51,12 @@ def test_an_address_is_in_the_list_once(ask):
 
 
 def test_the_list_has_a_limit(ask, monkeypatch):
-    monkeypatch.setattr(stakeholders, "MAX_ADDRESSES", 1)
+    monkeypatch.setattr(stakeholders.STAKEHOLDERS, "max_rows", 1)
     ask("POST", PATH, PRESS)
     refused = ask("POST", PATH, {"email": "b@example.org", "name": "b"})
 
-    assert (refused.status_code, refused.json["errors"]) == (400, {"email": ["No more than 1 are allowed."]})
+    problem = {"stakeholder": ["No more than 1 are allowed."]}
+    assert (refused.status_code, refused.json["errors"]) == (400, problem)
 
 
 @pytest.fixture
