@@ -1,10 +1,11 @@
 """The values of an alert in the pipeline: frozen, and without database rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from models.domain.copying import build_copier
 from models.domain.effects import Author
 from models.domain.enums import AlertType, AuthorKind, Urgency
 from models.domain.facts import LaneFacts
@@ -117,13 +118,27 @@ class Alert:
         return self.parsed.suppressed
 
     def with_changes(self, *, entity_id: str | None = None, **changes: Any) -> "Alert":
-        """Return a copy of this alert with other contents, as the actions of a rule set them."""
-        parsed = replace(self.parsed, **changes) if changes else self.parsed
-        return replace(self, entity_id=entity_id or self.entity_id, parsed=parsed)
+        """Return this alert with other contents, as the actions of a rule set them: a copy, if it differs."""
+        is_same = all(getattr(self.parsed, name) == value for name, value in changes.items())
+        if is_same and (entity_id or self.entity_id) == self.entity_id:
+            return self
+        parsed = self.parsed if is_same else _copy_parsed(self.parsed, changes)
+        return _copy_alert(self, {"entity_id": entity_id or self.entity_id, "parsed": parsed})
 
     def with_options(self, **changes: Any) -> "Alert":
-        """Return a copy of this alert with other incident options."""
-        return replace(self, options=replace(self.options, **changes))
+        """Return this alert with other incident options: a copy, if it differs."""
+        options = self.options
+        # An alert with options that have the default values still differs from one without options.
+        if options is not NO_OPTIONS and all(
+            getattr(options, name) == value for name, value in changes.items()
+        ):
+            return self
+        return _copy_alert(self, {"options": _copy_options(options, changes)})
+
+
+_copy_alert = build_copier(Alert)
+_copy_parsed = build_copier(ParsedAlert)
+_copy_options = build_copier(IncidentOptions)
 
 
 def build_alert_author(alert: Alert) -> Author:
