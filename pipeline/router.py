@@ -15,6 +15,7 @@ from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.rules import rulesets
 from pipeline.rules.conditions import Budget, Subject
+from pipeline.rules.records import Records
 from pipeline.sources.body import RequestBody
 
 # The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
@@ -52,19 +53,19 @@ class CompiledRouter:
         """Return the result of the first rule that matches. Skip rules that the budget does not suffice
         for.
         """
-        records = []
+        records = Records()
         skipped = 0
         result = RoutingResult(make_reason("no_router_rule", router=self.facts.name))
         for position in self._index.find_candidates(subject, budget):
             rule, verdict = self.facts.rules[position], self._conditions[position].evaluate(subject, budget)
-            records.append(rulesets.build_record(rule.unique_id, rule.name, verdict))
+            records.add(rule.unique_id, rule.name, verdict)
             skipped += verdict.is_skipped
             if verdict.matches:
                 result = self._choose_targets(rule)
                 break
         if skipped:
             result = replace(result, reason=result.reason.add(make_reason("rules_skipped", count=skipped)))
-        return replace(result, records=rulesets.limit_records(records), skipped=skipped)
+        return replace(result, records=records.build(), skipped=skipped)
 
     def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
         """Return the targets of a rule. If one action routes and another suppresses, the alert is routed.

@@ -4,8 +4,9 @@ The rules are compiled once per version of the configuration. An index selects t
 alert. Rules act in order, each on the alert as the earlier rules left it (contract section 4.2).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -19,8 +20,8 @@ from pipeline.alert import Alert, get_urgency
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS
 from pipeline.rules.conditions import (
-    NEVER,
     SECONDS_SINCE_LAST,
+    STEPS,
     BadRule,
     Budget,
     BudgetExceeded,
@@ -28,21 +29,19 @@ from pipeline.rules.conditions import (
     Index,
     Subject,
     Verdict,
-    Work,
     build_subject,
     compile_rule,
     evaluate,
     reads_past_incidents,
+    update_subject,
 )
+from pipeline.rules.records import Record, Records, build_action_record, shorten
 
-# Limits of the alert trace for each alert: the number of rules, and the characters of each value.
-MAX_RECORDS = 50
-MAX_SHOWN_LENGTH = 200
 # Steps of an alert's budget for an action, whatever it does: the subject is built again after it.
 ACTION_STEPS = 100
 
-Record = Mapping[str, Any]
-# Seconds since the last incident of the alert's entity; None if there was none. Rules can change the entity.
+# Seconds since the last incident of the alert's entity; None if there was none. Rules can change the entity,
+# but nothing else that the seconds depend on.
 SecondsSince = Callable[[Alert], float | None]
 
 
@@ -129,118 +128,122 @@ class RuleSet:
         Raises Interrupted, and no other error for any content of a rule or an alert.
         """
         budget = budget or Budget()
-        records: list[dict[str, object]] = []
-        matched, position, skipped = 0, 0, 0
-        while True:
-            subject = build_subject(alert, get_urgency(alert, facts), now, seconds_since(alert))
-            evaluated, found = self._next_match(subject, position, budget)
-            records += [build_record(r.facts.unique_id, r.facts.description, v) for r, v in evaluated]
-            skipped += sum(verdict.is_skipped for _, verdict in evaluated)
-            if found is None:
-                break
-            rule, matched, position = self.rules[found], matched + 1, found + 1
-            context = actions.ActionContext(facts, subject, budget)
-            alert, done, skipped_actions = _apply_actions(alert, rule, context, now, seconds_since)
-            records[-1]["actions"] = done
-            skipped += skipped_actions
-            if rule.facts.stop:
-                records[-1]["stop"] = True
-                break
-        return RuleSetResult(alert, matched, limit_records(records), skipped)
-
-    def _next_match(
-        self, subject: Subject, first: int, budget: Budget
-    ) -> tuple[list[tuple[Rule, Verdict]], int | None]:
-        """Return the verdicts of the evaluated rules from `first` on, and the position of the first match."""
-        evaluated: list[tuple[Rule, Verdict]] = []
-        for position in self._index.find_candidates(subject, budget):
-            if position < first:
-                continue
+        subject = build_subject(alert, get_urgency(alert, facts), now, seconds_since(alert))
+        context = actions.ActionContext(facts, subject, budget)
+        candidates = _Candidates(self._index, len(self.rules), subject, budget)
+        records = Records()
+        matched = skipped = 0
+        for position in candidates:
             if self._should_stop():
                 raise Interrupted
             rule = self.rules[position]
-            verdict = rule.condition.evaluate(subject, budget)
-            evaluated.append((rule, verdict))
-            if verdict.matches:
-                return evaluated, position
-        return evaluated, None
+            verdict = rule.condition.evaluate(context.subject, budget)
+            record = records.add(rule.facts.unique_id, rule.facts.description, verdict)
+            if not verdict.matches:
+                skipped += verdict.is_skipped
+                continue
+            matched += 1
+            done: list[Record] | None = None if record is None else []
+            alert, context, skipped_actions = _apply_actions(alert, rule, context, seconds_since, done)
+            skipped += skipped_actions
+            if record is not None:
+                record["actions"] = done
+            if rule.facts.stop:
+                if record is not None:
+                    record["stop"] = True
+                break
+            candidates.continue_after_match(context.subject)
+        return RuleSetResult(alert, matched, records.build(), skipped)
+
+
+class _Candidates:
+    """Iterate over the positions of the rules that can match an alert, while these rules change the alert.
+
+    The index is searched before the first rule and after each rule that matched. Each search takes its work
+    from the budget. If a rule changed no field that the index reads, the result and the work of the last
+    search are used again: with a thousand rules that match, the searches took most of the time.
+    """
+
+    __slots__ = ("_budget", "_index", "_next", "_positions", "_size", "_subject", "_work")
+
+    def __init__(self, index: Index, size: int, subject: Subject, budget: Budget) -> None:
+        self._index, self._size, self._budget = index, size, budget
+        self._positions: Sequence[int] = ()
+        self._next = self._work = 0
+        self._subject = subject
+        self._search(subject)
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if self._next == len(self._positions):
+            raise StopIteration
+        self._next += 1
+        return self._positions[self._next - 1]
+
+    def continue_after_match(self, subject: Subject) -> None:
+        """Search the alert again, as the rule at the last position left it."""
+        last = self._positions[self._next - 1]
+        if self._index.is_changed(self._subject, subject):
+            self._search(subject)
+        else:
+            self._subject = subject
+            try:
+                self._budget.spend(STEPS, self._work)
+            except BudgetExceeded:
+                # As in `find_candidates`.
+                self._positions = range(self._size)
+            else:
+                return
+        self._next = bisect_right(self._positions, last)
+
+    def _search(self, subject: Subject) -> None:
+        left = self._budget.get_left(STEPS)
+        self._positions = self._index.find_candidates(subject, self._budget)
+        self._work = left - self._budget.get_left(STEPS)
+        self._subject = subject
 
 
 def _apply_actions(
-    alert: Alert, rule: Rule, context: actions.ActionContext, now: datetime, seconds_since: SecondsSince
-) -> tuple[Alert, list[Record], int]:
-    """Return the alert after a rule's actions, their records, and the number of skipped actions.
+    alert: Alert,
+    rule: Rule,
+    context: actions.ActionContext,
+    seconds_since: SecondsSince,
+    done: list[Record] | None,
+) -> tuple[Alert, actions.ActionContext, int]:
+    """Return the alert after a rule's actions, its context, and the number of skipped actions.
 
-    Each action sees the changes of those before it.
+    Each action sees the changes of those before it. `done` gets their records; None: they are not kept.
     """
-    done: list[Record] = []
     skipped = 0
     for action in rule.facts.actions:
         spec = ACTIONS[action["action_type"]]
         try:
-            context.budget.spend(Work.STEPS, ACTION_STEPS)
+            context.budget.spend(STEPS, ACTION_STEPS)
             change = spec.act(alert, action, context)
         except BudgetExceeded as exceeded:
             change = actions.Change(alert, note=exceeded.reason)
             skipped += 1
         if change.alert is not alert:
+            context = _update_context(context, alert, change.alert, seconds_since)
             alert = change.alert
-            urgency = get_urgency(alert, context.facts)
-            subject = build_subject(alert, urgency, now, seconds_since(alert))
-            context = replace(context, subject=subject)
-        done.append(_build_action_record(spec.name, change))
-    return alert, done, skipped
+        if done is not None:
+            done.append(build_action_record(spec.name, change))
+    return alert, context, skipped
 
 
-def _build_action_record(name: str, change: actions.Change) -> Record:
-    values = {"from": change.before, "to": change.after}
-    texts = {key: shorten(text) for key, text in values.items() if text is not None}
-    return {"action": name, **texts, **_build_note(change.note)}
-
-
-def _build_note(note: Reason | None) -> dict[str, Reason]:
-    """Return the part of a record that has the note, with truncated texts. Without a note, return {}."""
-    if note is None:
-        return {}
-    parameters = {
-        name: shorten(value) if isinstance(value, str) else value for name, value in note.parameters.items()
-    }
-    return {"note": replace(note, parameters=parameters)}
-
-
-def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, object]:
-    """Return the record of an evaluated rule (its unique_id) for the alert trace."""
-    return {
-        "rule": rule,
-        "description": shorten(description),
-        "matches": verdict.matches,
-        "read": {name: format_value(name, value) for name, value in verdict.read.items()},
-        **_build_note(verdict.note),
-    }
-
-
-def limit_records(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Return at most MAX_RECORDS records. If some were left out, one more entry has their number."""
-    if len(records) <= MAX_RECORDS:
-        return tuple(records)
-    # Keep matches before others.
-    first = sorted(range(len(records)), key=lambda position: not records[position]["matches"])[:MAX_RECORDS]
-    return (*[records[position] for position in sorted(first)], {"more": len(records) - MAX_RECORDS})
-
-
-def format_value(name: str, value: object) -> object:
-    """Return a value that a condition read, short enough to store and to show."""
-    if name == SECONDS_SINCE_LAST and value == NEVER:
-        return "never"
-    if isinstance(value, dict) and value.get(SECONDS_SINCE_LAST) == NEVER:
-        value = {**value, SECONDS_SINCE_LAST: "never"}
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    return shorten(value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8", "replace"))
-
-
-def shorten(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN_LENGTH else text[:MAX_SHOWN_LENGTH] + "..."
+def _update_context(
+    context: actions.ActionContext, before: Alert, after: Alert, seconds_since: SecondsSince
+) -> actions.ActionContext:
+    """Return the context after an action changed the alert. Most incident options are not in the subject."""
+    is_same_entity = after.entity_id == before.entity_id
+    urgency = after.options.urgency
+    if is_same_entity and after.parsed is before.parsed and urgency is before.options.urgency:
+        return context
+    since = context.subject[SECONDS_SINCE_LAST] if is_same_entity else seconds_since(after)
+    subject = update_subject(context.subject, after, get_urgency(after, context.facts), since)
+    return actions.ActionContext(context.facts, subject, context.budget)
 
 
 def _compile(facts: AlertRuleFacts) -> Rule:

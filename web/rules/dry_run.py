@@ -28,7 +28,8 @@ from pipeline.rules.conditions import (
     evaluate,
     trace,
 )
-from pipeline.rules.rulesets import Interrupted, RuleSet, format_value
+from pipeline.rules.records import format_value
+from pipeline.rules.rulesets import Interrupted, RuleSet
 from pipeline.sources import SOURCES, STORED_SOURCES, generic
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import build_alert

@@ -6,7 +6,7 @@ and only patterns.py uses the library for regular expressions.
 """
 
 from pipeline.rules.conditions.bad import BadRule
-from pipeline.rules.conditions.budget import Budget, BudgetExceeded, Work
+from pipeline.rules.conditions.budget import STEPS, Budget, BudgetExceeded, Work
 from pipeline.rules.conditions.index import Equality, Index, find_required_equalities
 from pipeline.rules.conditions.rule import (
     CompiledCondition,
@@ -18,11 +18,18 @@ from pipeline.rules.conditions.rule import (
     trace,
     translate_rule,
 )
-from pipeline.rules.conditions.subject import NEVER, SECONDS_SINCE_LAST, Subject, build_subject
+from pipeline.rules.conditions.subject import (
+    NEVER,
+    SECONDS_SINCE_LAST,
+    Subject,
+    build_subject,
+    update_subject,
+)
 
 __all__ = [
     "NEVER",
     "SECONDS_SINCE_LAST",
+    "STEPS",
     "BadRule",
     "Budget",
     "BudgetExceeded",
@@ -40,4 +47,5 @@ __all__ = [
     "reads_past_incidents",
     "trace",
     "translate_rule",
+    "update_subject",
 ]

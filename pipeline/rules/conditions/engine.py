@@ -12,7 +12,7 @@ import datalogic_py
 import msgspec
 
 from pipeline.rules.conditions import paths, patterns
-from pipeline.rules.conditions.budget import Budget, BudgetExceeded, Work
+from pipeline.rules.conditions.budget import STEPS, Budget, BudgetExceeded, Work
 
 # The core, and plain functions for text and numbers. No operator reads the clock, raises errors, or needs
 # quadratic time.
@@ -79,12 +79,13 @@ class Program:
     """Compiled logic.
 
     `reads` are the paths of the variables that it reads. None: they are known only while it runs.
-    `may_iterate`: it can take more operations than it has nodes.
+    `may_iterate`: it can take more operations than it has nodes. `may_search`: it can search for a pattern.
     """
 
     rule: datalogic_py.Rule
     reads: tuple[tuple[str, ...], ...] | None
     may_iterate: bool
+    may_search: bool
 
 
 def compile_logic(logic: object) -> Program:
@@ -102,7 +103,8 @@ def compile_logic(logic: object) -> Program:
     facts = rule.facts()
     known = not facts["computed_reads"] and [] not in facts["reads"]
     reads = tuple(tuple(path) for path in facts["reads"]) if known else None
-    return Program(rule, reads, any(f'"{name}"' in text for name in ITERATORS))
+    may_iterate = any(f'"{name}"' in text for name in ITERATORS)
+    return Program(rule, reads, may_iterate, any(f'"{name}"' in text for name in CUSTOM))
 
 
 def compile_verdict(logic: object) -> Program:
@@ -124,26 +126,28 @@ def run(compiled: Program, data: object, budget: Budget) -> str:
 
     Raises EvaluationError and BudgetExceeded, and no other error for any content of a rule or an alert.
     """
-    budget.spend(Work.STEPS, MIN_STEPS)
-    _current.budget, _current.exceeded = budget, None
-    limit = min(MAX_OPERATIONS, budget.get_left(Work.STEPS) * OPERATIONS_PER_STEP)
+    budget.spend(STEPS, MIN_STEPS)
+    if compiled.may_search:
+        _current.budget, _current.exceeded = budget, None
+    limit = min(MAX_OPERATIONS, budget.get_left(STEPS) * OPERATIONS_PER_STEP)
     try:
         result, operations = compiled.rule.evaluate_metered(data, limit)
     except datalogic_py.DataLogicError as error:
-        if _current.exceeded is not None:
+        if compiled.may_search and _current.exceeded is not None:
             raise _current.exceeded from None
         if error.error_type == _TOO_MANY_OPERATIONS:
             # If the budget was the limit, more is needed than is left of it.
-            budget.spend(Work.STEPS, limit // OPERATIONS_PER_STEP + (limit < MAX_OPERATIONS))
+            budget.spend(STEPS, limit // OPERATIONS_PER_STEP + (limit < MAX_OPERATIONS))
         elif compiled.may_iterate:
-            budget.spend(Work.STEPS, FAILED_STEPS)
+            budget.spend(STEPS, FAILED_STEPS)
         raise EvaluationError(_get_reason(error)) from None
     except BaseException as error:
         # A panic of the engine is a BaseException, as an interrupt is. An interrupt must be raised again.
         if type(error).__name__ != "PanicException":
             raise
         raise EvaluationError("the engine failed") from None
-    budget.spend(Work.STEPS, operations // OPERATIONS_PER_STEP)
+    if operations >= OPERATIONS_PER_STEP:
+        budget.spend(STEPS, operations // OPERATIONS_PER_STEP)
     return str(result)
 
 

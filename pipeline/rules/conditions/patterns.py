@@ -53,7 +53,8 @@ class Pattern:
         )
 
     def is_found_in(self, text: str) -> bool:
-        return self._regexp.search(text) is not None
+        # For a text, the library would also count the characters before the match.
+        return self._regexp.search(text.encode()) is not None
 
 
 @lru_cache(maxsize=512)

@@ -7,7 +7,7 @@ from typing import Any
 from models.domain.enums import Urgency
 from pipeline.alert import Alert
 from pipeline.rules.conditions import catalogue, paths
-from pipeline.rules.conditions.budget import Budget, Work, count_items
+from pipeline.rules.conditions.budget import STEPS, Budget, count_items
 
 Subject = Mapping[str, Any]
 
@@ -32,19 +32,35 @@ def build_subject(alert: Alert, urgency: Urgency, now: datetime, seconds_since_l
     incident.
     """
     moment = now.astimezone(UTC)
-    fields = {
-        "alert_type": str(int(alert.alert_type)),
-        "urgency": str(int(urgency)),
-        "message": alert.message,
-        "summary": alert.summary,
-        "entity_id": alert.entity_id,
-        "payload": alert.parsed.payload,
+    times = {
         "day_of_week": str(moment.isoweekday()),
         "alert_time": f"{moment:%H:%M:%S}",
         "alert_date": f"{moment:%Y-%m-%d}",
-        SECONDS_SINCE_LAST: NEVER if seconds_since_last is None else seconds_since_last,
     }
-    return fields | {"alert": fields}
+    since = NEVER if seconds_since_last is None else seconds_since_last
+    fields = {**_read_alert(alert, urgency), **times, SECONDS_SINCE_LAST: since}
+    return {**fields, "alert": fields}
+
+
+def update_subject(
+    subject: Subject, alert: Alert, urgency: Urgency, seconds_since_last: float | None
+) -> Subject:
+    """Return the variables of an alert that a rule changed. The times stay the same."""
+    since = NEVER if seconds_since_last is None else seconds_since_last
+    fields = {**subject["alert"], **_read_alert(alert, urgency), SECONDS_SINCE_LAST: since}
+    return {**fields, "alert": fields}
+
+
+def _read_alert(alert: Alert, urgency: Urgency) -> dict[str, object]:
+    parsed = alert.parsed
+    return {
+        "alert_type": str(int(parsed.alert_type)),
+        "urgency": str(int(urgency)),
+        "message": parsed.message,
+        "summary": parsed.summary,
+        "entity_id": alert.entity_id,
+        "payload": parsed.payload,
+    }
 
 
 def find_texts(subject: Subject, path: paths.Path, budget: Budget) -> list[str]:
@@ -141,14 +157,21 @@ class Picker:
         data: dict[str, object] = {}
         read: dict[str, object] = {}
         for variable, steps, name in self._variables:
-            value, used, passed = _follow(subject, steps)
-            read[name] = None if value is MISSING else value
-            if value is not MISSING:
-                _spend_on_value(passed, budget)
-                _set_value(data, variable[: used + len(variable) - len(steps)], passed)
+            if len(steps) == 1:
+                value = passed = subject.get(steps[0], MISSING)
+                used = 1
+            else:
+                value, used, passed = _follow(subject, steps)
+            if value is MISSING:
+                read[name] = None
+                continue
+            read[name] = value
+            _spend_on_value(passed, budget)
+            _set_value(data, variable if used == len(steps) else variable[: used - len(steps)], passed)
         if self._searches:
             found = {text: find_texts(subject, path, budget) for text, path in self._searches}
-            _spend_on_value(found, budget)
+            # As `count_items` counts: the object, its members, and their items.
+            budget.spend(STEPS, 1 + len(found) + sum(map(len, found.values())))
             data["found"] = found
             read.update(found)
         return data, read
@@ -156,8 +179,11 @@ class Picker:
 
 def _spend_on_value(value: object, budget: Budget) -> None:
     """Spend the work to pass a value to the engine, and to write it down for people."""
-    if isinstance(value, str | dict | list):
-        budget.spend(Work.STEPS, count_items(value, budget.get_left(Work.STEPS)))
+    if type(value) is str:
+        # Most values are texts; `count_items` counts the same.
+        budget.spend(STEPS, 1 + len(value) // 500)
+    elif isinstance(value, dict | list):
+        budget.spend(STEPS, count_items(value, budget.get_left(STEPS)))
 
 
 def _find_outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
@@ -171,7 +197,6 @@ def _find_outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
 
 
 def _set_value(data: dict[str, Any], variable: Variable, value: object) -> None:
-    *above, last = variable
-    for step in above:
+    for step in variable[:-1]:
         data = data.setdefault(step, {})
-    data[last] = value
+    data[variable[-1]] = value

@@ -13,8 +13,11 @@ from models.domain.reasons import from_json, make_reason
 from models.reports.alert_trace import show_rule
 from models.store.base import JsonField
 from pipeline.rules import rulesets
-from pipeline.rules.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
+from pipeline.rules.conditions.budget import LIMITS, Budget, Work
+from pipeline.rules.records import MAX_RECORDS, MAX_SHOWN_LENGTH
+from pipeline.rules.rulesets import RuleSet
 from tests.support.conditions.strategies import LOGIC
+from tests.support.conditions.trees import group, search
 from tests.support.facts import NOON, alert, lane
 from tests.support.rules import RuleAction, action, equals, rule_facts, var
 
@@ -231,6 +234,9 @@ class UnindexedRules:
     def __init__(self, conditions):
         self._all = list(range(len(conditions)))
 
+    def is_changed(self, before, after):
+        return False
+
     def find_candidates(self, subject, budget):
         return self._all
 
@@ -244,6 +250,39 @@ def test_rules_give_the_same_result_with_and_without_the_index(rules, one):
 
     assert (indexed.alert, indexed.matched) == (scanned.alert, scanned.matched)
     assert [r for r in scanned.records if r["matches"]] == [r for r in indexed.records if r["matches"]]
+
+
+INDEXED_RULES = st.lists(
+    st.builds(
+        lambda when, acts: rule_facts(*acts, when=when),
+        st.sampled_from(
+            [
+                equals("message", "a"),
+                equals("entity_id", "a"),
+                equals("urgency", "low"),
+                {"in": ["b", var("message")]},
+                group(search("equal", "$.list[*].x", "a")),
+                "",
+            ]
+        ),
+        st.lists(CHANGING, max_size=2),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(INDEXED_RULES, st.integers(1, 10), ALERTS, st.sampled_from([LIMITS[Work.STEPS], 300, 1_000, 5_000]))
+def test_rules_give_the_same_result_and_work_if_each_match_searches_the_index_again(rules, times, one, steps):
+    def apply_with_budget():
+        budget = Budget()
+        budget.spend(Work.STEPS, LIMITS[Work.STEPS] - steps)
+        result = RuleSet(rules * times).apply(one, FACTS, NOON, last_seen_never, budget)
+        return result, [budget.get_left(kind) for kind in Work]
+
+    result = apply_with_budget()
+    with mock.patch.object(rulesets.Index, "is_changed", return_value=True):
+        assert apply_with_budget() == result
 
 
 @settings(max_examples=100, deadline=None)
