@@ -99,7 +99,7 @@ class Alert:
         """Return the `now` of the decisions about this alert: the later of `accepted_at` and
         `released_at`.
         """
-        return max(self.accepted_at, self.released_at or self.accepted_at)
+        return self.accepted_at if self.released_at is None else max(self.accepted_at, self.released_at)
 
     @property
     def message(self) -> str:

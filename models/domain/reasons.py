@@ -39,7 +39,8 @@ class Reason:
 
     def add(self, *more: "Reason | None") -> "Reason":
         """Return this reason with these reasons after it; None is left out."""
-        return Reason(self.code, self.parameters, (*self.more, *(one for one in more if one is not None)))
+        added = [one for one in more if one is not None]
+        return Reason(self.code, self.parameters, (*self.more, *added)) if added else self
 
 
 def make_reason(code: str, /, **parameters: Parameter) -> Reason:

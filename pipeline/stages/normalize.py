@@ -90,6 +90,8 @@ def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decisi
     """Record the level of the alert, whether the sender gave the entity_id, and whether the tool has no
     normalizer. The body is parsed before."""
     level, kind = alert.alert_type.name.lower(), alert.parsed.read_as_generic
-    given, generated = make_reason("entity_given", level=level), make_reason("entity_generated", level=level)
-    reason = given if alert.parsed.entity_id else generated
-    return proceed(reason.add(make_reason("read_as_generic", kind=kind) if kind else None))
+    if alert.parsed.entity_id:
+        reason = make_reason("entity_given", level=level)
+    else:
+        reason = make_reason("entity_generated", level=level)
+    return proceed(reason.add(make_reason("read_as_generic", kind=kind)) if kind else reason)
