@@ -95,11 +95,8 @@ def _format_idle(one: Idle) -> str:
 
 
 def _format_verdicts(found: Iterable[Verdict]) -> str:
-    rows = [
-        [one.what, "-" if one.measured is None else f"{one.measured:,.2f}", one.budget, one.verdict]
-        for one in found
-    ]
-    return align(["what", "measured", "budget", "verdict"], rows)
+    rows = [[one.what, one.format_measured(), one.budget, one.format_floor(), one.verdict] for one in found]
+    return align(["what", "measured", "budget", "floor", "verdict"], rows)
 
 
 def align(heading: list[str], rows: list[list[str]]) -> str:

@@ -19,25 +19,32 @@ LIGHT, UNIQUE, STORM, STORM_16 = "light load", "unique", "storm", "storm, 16 con
 GROUPS = "groups of 50"
 POSTGRES, SQLITE = "Tocsin, PostgreSQL", "Tocsin, SQLite"
 
-_STORM = RunSpec(STORM, 20_000, 200)
-_LIGHT = RunSpec(LIGHT, 200, 200, connections=8, rate=20)
-
 # Into one service, its only lane is processed by one worker at a time.
 SERVICES = (20, 1)
 
+
+def _list_ways(*specs: RunSpec) -> tuple[RunSpec, ...]:
+    """Return each run for each operation and number of services. Only one operation accepts groups."""
+    return tuple(
+        replace(spec, way=way, services=services)
+        for spec in specs
+        for way in Way
+        for services in SERVICES
+        if spec.batch == 1 or way is Way.ALERTMANAGER
+    )
+
+
+_LIGHT = RunSpec(LIGHT, 200, 200, connections=8, rate=20)
+
 OWN_RUNS: dict[str, Sequence[RunSpec]] = {
-    POSTGRES: (
+    POSTGRES: _list_ways(
         _LIGHT,
-        *(
-            RunSpec(name, 20_000, entities, way=way, services=services)
-            for way in Way
-            for services in SERVICES
-            for name, entities in ((UNIQUE, 20_000), (STORM, 200))
-        ),
-        *(RunSpec(STORM_16, 6_000, 200, connections=16, way=way) for way in Way),
-        RunSpec(GROUPS, 100_000, 200, batch=50, way=Way.ALERTMANAGER),
+        RunSpec(UNIQUE, 20_000, 20_000),
+        RunSpec(STORM, 20_000, 200),
+        RunSpec(STORM_16, 6_000, 200, connections=16),
+        RunSpec(GROUPS, 100_000, 200, batch=50),
     ),
-    SQLITE: (_LIGHT, RunSpec(UNIQUE, 10_000, 10_000), replace(_STORM, alerts=10_000)),
+    SQLITE: _list_ways(_LIGHT, RunSpec(UNIQUE, 10_000, 10_000), RunSpec(STORM, 10_000, 200)),
 }
 # Numbers of alerts that take about ten seconds.
 PEER_RUNS: dict[str, Sequence[RunSpec]] = {

@@ -1,19 +1,14 @@
 """The budgets are compared with measured figures."""
 
+from itertools import product
+
 import pytest
 
-from bench.budgets import BUDGETS, list_verdicts
+from bench.budgets import BUDGETS, list_below_floor, list_verdicts
 from bench.report import build_json, format_report
-from bench.run import Figures
-from bench.suite import OWN_RUNS, PEER_RUNS, POSTGRES, STORM, Results
-
-
-def figures(target: str, run: str, full_rate: float) -> Figures:
-    """Return figures with only a full rate."""
-    numbers = dict.fromkeys(
-        (name for name in Figures.__dataclass_fields__ if name not in ("target", "name")), 1
-    )
-    return Figures(**{**numbers, "target": target, "name": run, "full_rate": full_rate})
+from bench.suite import GROUPS, OWN_RUNS, PEER_RUNS, POSTGRES, SERVICES, SQLITE, STORM, UNIQUE, Results
+from bench.traffic import Way
+from tests.support.bench.figures import figures
 
 
 def verdict(what: str, results: Results):
@@ -44,6 +39,27 @@ def test_the_slowest_operation_counts():
     assert found.measured == 14
 
 
+def test_sqlite_is_compared_with_the_same_operation_and_services_on_postgresql():
+    rates = {POSTGRES: (1_000, 4_000), SQLITE: (800, 1_600)}
+    runs = [
+        figures(target, UNIQUE, rate, services=services)
+        for target, both in rates.items()
+        for services, rate in zip((1, 20), both, strict=True)
+    ]
+
+    assert verdict("full rate, unique, SQLite against PostgreSQL", Results(runs)).measured == 0.4
+
+
+def test_only_a_value_below_its_floor_fails_the_run():
+    peer = figures("Alerta", STORM, 100)
+
+    assert list_below_floor(Results([figures(POSTGRES, STORM, 1_400), peer])) == [
+        "full rate, storm, against Alerta"
+    ]
+    assert list_below_floor(Results([figures(POSTGRES, STORM, 1_500), peer])) == []
+    assert list_below_floor(Results([peer])) == []
+
+
 def test_a_report_shows_every_figure_of_a_run():
     report = format_report(Results([figures(POSTGRES, STORM, 4_321)]), {})
 
@@ -66,6 +82,18 @@ def test_each_run_that_a_budget_names_exists():
     unmeasured = {one.what for one in list_verdicts(results) if one.verdict == "not measured"}
 
     assert unmeasured == {one.what for one in BUDGETS if "quiet key" in one.what or "idle" in one.what}
+
+
+def test_each_run_is_measured_for_each_operation_and_number_of_services():
+    ways = {
+        (target, name): {(spec.way, spec.services) for spec in runs if spec.name == name}
+        for target, runs in OWN_RUNS.items()
+        for name in {spec.name for spec in runs}
+    }
+
+    # Only one operation accepts groups.
+    assert ways.pop((POSTGRES, GROUPS)) == set(product([Way.ALERTMANAGER], SERVICES))
+    assert [each for each in ways.values() if each != set(product(Way, SERVICES))] == []
 
 
 def test_the_names_of_budgets_differ():
