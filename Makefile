@@ -52,7 +52,8 @@ faults-full: $(VENV)/dev.stamp
 wheel: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest tests/packaging -m wheel -n 0
 
-# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside peers: about five minutes.
+# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside peers: about a quarter of an hour.
+# The figures are written into bench-results.json; `python -m bench report FILE` writes those of docs/performance.md.
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.peers
 	@$(BIN)/python -m bench --own

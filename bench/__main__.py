@@ -1,4 +1,7 @@
-"""`python -m bench`: measure a running instance or, with --own, new instances and other systems (peers)."""
+"""`python -m bench`: measure a running instance or, with --own, new instances and other systems (peers).
+
+`python -m bench report FILE` writes the tables of docs/performance.md from the results of a run.
+"""
 
 import json
 import signal
@@ -8,7 +11,10 @@ from types import FrameType
 
 import click
 
+from bench.budgets import list_below_floor
+from bench.page import PAGE, write_page
 from bench.report import build_json, describe_machine, format_machine, format_report, format_runs
+from bench.results import BadFile, read_results, write_results
 from bench.run import RunSpec
 from bench.servers import processes
 from bench.suite import FAILURES, Results, Suite, measure_named
@@ -16,7 +22,7 @@ from bench.tocsin import open_running
 from bench.traffic import Way
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--own", is_flag=True, help="Start new instances and other systems (peers), measure them, and stop them."
 )
@@ -50,9 +56,19 @@ from bench.traffic import Way
 @click.option("--connections", default=64, show_default=True, help="Number of keep-alive connections.")
 @click.option("--rate", type=float, help="Requests per second; default: as fast as answers arrive.")
 @click.option("--sink", "sink_port", type=int, help="Receive mail on this port of 127.0.0.1.")
+@click.option(
+    "--results",
+    "results_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="bench-results.json",
+    show_default=True,
+    help="With --own: write all results into this file.",
+)
 @click.option("--json", "as_machine", is_flag=True, help="Print JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.pass_context
 def main(
+    context: click.Context,
     own: bool,
     quick: bool,
     peers: bool,
@@ -66,6 +82,7 @@ def main(
     connections: int,
     rate: float | None,
     sink_port: int | None,
+    results_path: Path,
     as_machine: bool,
     quiet: bool,
 ) -> None:
@@ -73,7 +90,12 @@ def main(
 
     Exit code 1, and no figures, if an accepted alert was lost or not notified exactly once. Without
     --sink, a notification counts as sent when Tocsin has recorded that the relay accepted it.
+
+    With --own, exit code 1 also if a figure is below the floor of its budget. With --quick, no floor applies:
+    such short runs are slower.
     """
+    if context.invoked_subcommand is not None:
+        return
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, stop)
     machine = describe_machine()
@@ -86,6 +108,8 @@ def main(
     except FAILURES as error:
         click.echo(f"not reported: {error}", err=True)
         sys.exit(1)
+    if own:
+        write_results(results_path, results, machine, quick=quick)
     if as_machine:
         click.echo(json.dumps(build_json(results, machine), indent=2))
     else:
@@ -94,6 +118,22 @@ def main(
             if own
             else f"{format_runs(results.runs)}\n\n{format_machine(machine)}"
         )
+    if own and not quick and (below := list_below_floor(results)):
+        click.echo(f"below the floor: {'; '.join(below)}", err=True)
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--page", type=click.Path(dir_okay=False, path_type=Path), default=PAGE, help="The page with the tables."
+)
+def report(file: Path, page: Path) -> None:
+    """Write the tables of docs/performance.md from a FILE of results."""
+    try:
+        write_page(page, read_results(file))
+    except BadFile as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _of_running(spec: RunSpec, home: Path, database_url: str, sink_port: int | None, quiet: bool) -> Results:

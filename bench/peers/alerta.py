@@ -60,6 +60,11 @@ def is_installed() -> bool:
     return (INSTALL_DIR / "bin" / "gunicorn").exists() and (INSTALL_DIR / "complete").exists()
 
 
+def get_version() -> str:
+    """Return the version that is installed; "" without one."""
+    return PACKAGES[0].partition("==")[2] if is_installed() else ""
+
+
 def install() -> None:
     """Create the virtual environment unless it exists. Raise PeerUnavailable."""
     if is_installed():

@@ -1,7 +1,9 @@
 """Prometheus Alertmanager with a webhook: one group per entity, and so one webhook per entity."""
 
 import json
+import re
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from bench.traffic import ENTITY, GENERIC, Traffic
 
 # The name in Debian, and the original name.
 PROGRAMS = ("prometheus-alertmanager", "alertmanager")
+VERSION = re.compile(r"version ([\w.]+)")
 
 CONFIGURATION = """
 route:
@@ -53,6 +56,15 @@ SINGLE_BODY = json.dumps(
 
 def find_program() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def get_version() -> str:
+    """Return the version that is installed; "" without one."""
+    program = find_program()
+    if program is None:
+        return ""
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    return next(iter(VERSION.findall(done.stdout + done.stderr)), "")
 
 
 class Alertmanager:
