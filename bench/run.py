@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import time
 from typing import Protocol
@@ -10,7 +10,7 @@ from typing import Protocol
 from bench.load import Loader, Sent
 from bench.servers.instance import wait_until
 from bench.servers.processes import Meter, OtherLoad, Process
-from bench.traffic import Traffic, Way
+from bench.traffic import Request, Traffic, Way
 
 # Time after the last answer in which all alerts must be processed.
 TIMEOUT_S = 120.0
@@ -119,8 +119,21 @@ def build_traffic(spec: RunSpec, target: Target) -> Traffic:
     return Traffic(run, spec.alerts, spec.entities, spec.batch, target.single_body, spec.way)
 
 
-def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
-    """Measure a run. Raise AlertsLost if an accepted alert was lost or not notified exactly once."""
+class Sender(Protocol):
+    """Sends requests until each is answered, as bench.load.Loader does."""
+
+    def run(self, requests: Iterable[Request]) -> Sent:
+        """Send the requests. Raise NoAnswer without answers."""
+        ...
+
+
+def measure(
+    spec: RunSpec, target: Target, quiet: bool = False, create_sender: Callable[..., Sender] = Loader
+) -> Figures:
+    """Measure a run. Raise AlertsLost if an accepted alert was lost or not notified exactly once.
+
+    `create_sender` gets what bench.load.Loader gets.
+    """
     traffic = build_traffic(spec, target)
     urls = target.urls(spec)
     requests = list(traffic.requests(*urls))
@@ -129,14 +142,14 @@ def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
     other_load = OtherLoad(target.processes)
     meter = Meter(target.processes).start()
     try:
-        loader = Loader(
+        sender = create_sender(
             urls[0],
             spec.connections,
             rate=spec.rate,
             get_alert_id=target.get_alert_id,
             progress=report,
         )
-        sent = loader.run(requests)
+        sent = sender.run(requests)
         is_done = wait_until(lambda: target.is_done(traffic), TIMEOUT_S, POLL_S)
         done_at = time()
         other_percent = other_load.get_percent()

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from bench.idle import Flood, Idle, QuietKey, idle, measure_quiet_key
-from bench.load import NoAnswer
+from bench.load import Loader, NoAnswer
 from bench.peers import PEERS, PeerUnavailable
-from bench.run import AlertsLost, Figures, RunSpec, Target, measure
+from bench.run import AlertsLost, Figures, RunSpec, Sender, Target, measure
 from bench.servers.instance import NotReady
 from bench.servers.postgres import ServerUnavailable, version
 from bench.tocsin import Tocsin, start_on_postgres, start_on_sqlite
@@ -128,10 +128,12 @@ class Suite:
             print(what, file=sys.stderr, flush=True)
 
 
-def measure_named(spec: RunSpec, target: Target, silent: bool) -> Figures:
+def measure_named(
+    spec: RunSpec, target: Target, silent: bool, create_sender: Callable[..., Sender] = Loader
+) -> Figures:
     """Measure a run. An AlertsLost error names the run."""
     try:
-        return measure(spec, target, silent)
+        return measure(spec, target, silent, create_sender)
     except AlertsLost as error:
         raise AlertsLost([f"{target.name}, run {spec.name!r}", *error.faults]) from None
 

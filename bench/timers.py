@@ -1,8 +1,6 @@
 """`python -m bench.timers`: measure 100,000 timers that are due at the same time."""
 
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from contextlib import ExitStack
@@ -16,9 +14,10 @@ import click
 from bench.data import escalations
 from bench.report import describe_machine, format_machine
 from bench.run import percentile
-from bench.servers.instance import Instance, NotReady, wait_until
+from bench.servers.instance import NotReady, wait_until
+from bench.servers.more_workers import MoreWorkers
 from bench.servers.postgres import Database, ServerUnavailable, create_own_database
-from bench.servers.processes import Meter, OtherLoad, Process, list_tree
+from bench.servers.processes import Meter, OtherLoad
 from bench.servers.sink import Sink
 from models.store.base import connection, db, open_store, store
 from models.tables.incidents import IncidentLog
@@ -53,35 +52,6 @@ class Measured:
         return self.done_s > BUDGET_S
 
 
-class TwoWorkers(Instance):
-    """`tocsin up` and a second worker, which could also run on another host."""
-
-    _second: "subprocess.Popen[bytes] | None" = None
-
-    def start(self, timeout: float = 30.0) -> "TwoWorkers":
-        super().start(timeout)
-        command = [sys.executable, "-P", "-m", "tocsin", "worker", "--parent", str(os.getpid())]
-        with self.log.open("ab") as output:
-            self._second = subprocess.Popen(
-                command, env=self._environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-        if not wait_until(lambda: self.log.read_text().count('"working"') == 2, timeout):
-            raise NotReady(f"the second worker did not become ready:\n{self.log.read_text()[-2000:]}")
-        return self
-
-    def _kill_all(self, processes: list[Process]) -> None:
-        super()._kill_all(processes)
-        if self._second is not None:
-            self._second.wait()
-            self._second = None
-
-    def processes(self) -> list[Process]:
-        return super().processes() + (list_tree(self._second.pid) if self._second is not None else [])
-
-    def workers(self) -> list[Process]:
-        return [one for one in self.processes() if one.kind == "worker"]
-
-
 def measure(server: str, incidents: int) -> Measured:
     """Measure one run. Raise NotReady if it takes too long, ClickException if a timer was not done once."""
     with ExitStack() as stack:
@@ -89,9 +59,10 @@ def measure(server: str, incidents: int) -> Measured:
         sink = Sink().start()
         stack.callback(sink.stop)
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="tocsin-bench-")))
-        instance = TwoWorkers(folder, sink.port, database_url=database.url)
+        instance = MoreWorkers(folder, sink.port, database_url=database.url)
         stack.callback(instance.stop)
         instance.start()
+        instance.add_worker()
         open_store(database.url, instance.home)
         stack.callback(db.close_all)
         with connection():
@@ -103,7 +74,7 @@ def measure(server: str, incidents: int) -> Measured:
 
 
 def _measure_run(
-    instance: TwoWorkers, database: Database, written: escalations.WrittenIncidents, due_at: datetime
+    instance: MoreWorkers, database: Database, written: escalations.WrittenIncidents, due_at: datetime
 ) -> Measured:
     with connection():
         wait_until(lambda: due_at - store().now() < timedelta(seconds=1), 600.0)

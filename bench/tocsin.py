@@ -10,8 +10,8 @@ from typing import Any
 from bench import run_rows
 from bench.load import Accepted, Sent, get_alert_id
 from bench.run import AlertsLost, RunOutcome, RunSpec
-from bench.servers.instance import Instance, start_own_instance
-from bench.servers.postgres import create_own_database
+from bench.servers.instance import Instance, Started, start_instance_of, start_own_instance
+from bench.servers.postgres import Database, create_own_database
 from bench.servers.processes import Process
 from bench.servers.sink import Sink
 from bench.traffic import GENERIC, Traffic, Way
@@ -52,6 +52,8 @@ class Tocsin:
             way: [url, *(_replace_key(url, key) for key in (more_keys or {}).get(way, ()))]
             for way, url in first.items()
         }
+        # Makes this process read the tables of this target, if it has read those of another one.
+        self.connect: Callable[[], None] = lambda: None
         self._since = run_rows.Baseline(0, 0, 0)
         self._mails_before = 0
 
@@ -101,31 +103,49 @@ def open_running(home: Path, database_url: str, sink_port: int | None, processes
 def start_on_sqlite() -> Iterator[Tocsin]:
     """Start a new instance on SQLite."""
     with start_own_instance() as (instance, sink):
-        yield _open_target("Tocsin, SQLite", instance, sink, "", instance.processes)
+        open_store("", instance.home)
+        yield _create_target("Tocsin, SQLite", instance, sink, instance.processes)
 
 
 @contextmanager
 def start_on_postgres(server: str, **settings: str) -> Iterator[Tocsin]:
     """Start a new instance with these settings on a new PostgreSQL database. Raise ServerUnavailable."""
+    with (
+        create_own_database(server) as database,
+        start_on_database(database, Instance, **settings) as (target, _),
+    ):
+        yield target
+
+
+@contextmanager
+def start_on_database(
+    database: Database, kind: type[Started], **settings: str
+) -> Iterator[tuple[Tocsin, Started]]:
+    """Start a new instance of this kind on an empty database."""
     with ExitStack() as stack:
-        database = stack.enter_context(create_own_database(server))
-        instance, sink = stack.enter_context(start_own_instance(database_url=database.url, **settings))
+        instance, sink = stack.enter_context(start_instance_of(kind, database_url=database.url, **settings))
         ours: set[int] = set()
 
         def processes() -> list[Process]:
             return instance.processes() + database.backends(frozenset(ours))
 
-        target = _open_target("Tocsin, PostgreSQL", instance, sink, database.url, processes)
-        stack.callback(db.close_all)
-        with connection():
-            ours.add(db.execute_sql("select pg_backend_pid()").fetchone()[0])
-        yield target
+        def connect() -> None:
+            if db.obj is not None:
+                db.close_all()
+            open_store(database.url, instance.home)
+            with connection():
+                ours.add(db.execute_sql("select pg_backend_pid()").fetchone()[0])
+
+        connect()
+        stack.callback(lambda: db.close_all())
+        target = _create_target("Tocsin, PostgreSQL", instance, sink, processes)
+        target.connect = connect
+        yield target, instance
 
 
-def _open_target(
-    name: str, instance: Instance, sink: Sink, database_url: str, processes: Callable[[], list[Process]]
+def _create_target(
+    name: str, instance: Instance, sink: Sink, processes: Callable[[], list[Process]]
 ) -> Tocsin:
-    open_store(database_url, instance.home)
     credentials = instance.credentials()
     return Tocsin(name, credentials, processes, sink, _create_services(credentials["integration_key"]))
 

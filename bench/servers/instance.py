@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.servers.processes import Process, list_pids, list_tree
 from bench.servers.sink import Sink
@@ -128,15 +128,26 @@ class Instance:
             asked.close()
 
 
+Started = TypeVar("Started", bound=Instance)
+
+
 @contextmanager
 def start_own_instance(**settings: str) -> Iterator[tuple[Instance, Sink]]:
     """Start a new instance with its mail server. Both stop, and the folder is deleted, with the context."""
+    with start_instance_of(Instance, **settings) as started:
+        yield started
+
+
+@contextmanager
+def start_instance_of(kind: type[Started], **settings: str) -> Iterator[tuple[Started, Sink]]:
+    """Start a new instance of this class, as above."""
     sink = Sink().start()
     try:
         with TemporaryDirectory(prefix="tocsin-bench-") as folder:
-            instance = Instance(Path(folder), sink.port, **settings)
+            instance = kind(Path(folder), sink.port, **settings)
             try:
-                yield instance.start(), sink
+                instance.start()
+                yield instance, sink
             finally:
                 instance.stop()
     finally:
