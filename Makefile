@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel bench bench-lists bench-loader bench-oncall bench-queues bench-rules bench-timers bench-workers lint types format lock clean
+.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel bench bench-lists bench-loader bench-memory bench-oncall bench-queues bench-rules bench-timers bench-workers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -87,6 +87,12 @@ bench-loader: $(VENV)/dev.stamp
 # One and two workers in turn, and how long they wait for locks: about four minutes.
 bench-workers: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.compare.workers
+
+# Memory of an embedded instance at rest, then at 50 alerts a second for so many minutes.
+MINUTES ?= 15
+
+bench-memory: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.memory --minutes $(MINUTES)
 
 # What TOCSIN_PIPELINE_QUEUES costs: the same load without it and with it, twice: about three minutes.
 bench-queues: $(VENV)/dev.stamp

@@ -130,11 +130,21 @@ class OtherLoad:
 
 def get_memory_mib(pid: int) -> float:
     """Return the proportional memory (PSS) in MiB: shared memory is divided among its processes."""
+    return _read_mib(pid, "smaps_rollup", "Pss:")
+
+
+def get_resident_mib(pid: int) -> float:
+    """Return the resident memory (RSS) in MiB: memory that processes share counts in each of them."""
+    return _read_mib(pid, "status", "VmRSS:")
+
+
+def _read_mib(pid: int, file: str, label: str) -> float:
+    """Return a value of a file of /proc in MiB; 0 if the process has ended."""
     try:
-        lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+        rows = (PROC / str(pid) / file).read_text().splitlines()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
+    return next((int(row.split()[1]) / 1024 for row in rows if row.startswith(label)), 0.0)
 
 
 class Meter:
