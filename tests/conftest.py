@@ -1,18 +1,15 @@
 """Fixtures for all tests: a separate database, people, and a time."""
 
-import logging
 import os
 import random
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import structlog
 
+from bench.servers.plans import collect_statements
 from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
@@ -112,20 +109,4 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | str, ...]]:
 @pytest.fixture
 def statements():
     """Return a context manager that collects all SQL statements with their values."""
-
-    @contextmanager
-    def collect() -> Iterator[list[tuple[str, Any]]]:
-        seen: list[tuple[str, Any]] = []
-        handler = logging.Handler()
-        handler.emit = lambda record: seen.append(record.msg)
-        logger = logging.getLogger("peewee")
-        level = logger.level
-        logger.addHandler(handler)
-        logger.setLevel(logging.DEBUG)
-        try:
-            yield seen
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
-
-    return collect
+    return collect_statements

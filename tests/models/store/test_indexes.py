@@ -2,16 +2,16 @@
 
 import pytest
 
+from bench.servers.plans import (
+    list_scans,
+    list_sorts,
+)
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.base import store
 from models.tables.services import Integration, Service
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body
-from tests.support.query_plans import (
-    list_scans,
-    list_sorts,
-)
 from tests.support.rules import accept_from_router, add_router, add_router_rule
 from tests.support.scenarios.timers import open_incident, set_policy
 from workers.alerts import process_lane, process_router

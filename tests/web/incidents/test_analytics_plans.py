@@ -3,8 +3,8 @@
 import re
 from datetime import timedelta
 
+from bench.servers.plans import list_scans
 from models.store.base import db, store
-from tests.support.query_plans import list_scans
 from tests.support.web.analytics import PATH
 
 INCIDENTS = 100_000

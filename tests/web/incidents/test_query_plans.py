@@ -2,8 +2,8 @@
 
 import pytest
 
+from bench.servers.plans import list_scans, list_sorts
 from models.store.base import db, store
-from tests.support.query_plans import list_scans, list_sorts
 
 ID = "00000000-0000-4000-8000-000000000000"
 

@@ -3,6 +3,7 @@
 import peewee
 import pytest
 
+from bench.servers.plans import list_scans
 from models.domain.applications import GENERIC, PROMETHEUS
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
@@ -13,7 +14,6 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.routers import RouterRule
 from models.tables.services import Integration
-from tests.support.query_plans import list_scans
 from tests.support.rules import (
     RuleAction,
     accept_from_router,

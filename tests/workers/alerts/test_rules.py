@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from bench.servers.plans import list_scans
 from models.domain.applications import GENERIC
 from models.domain.enums import Urgency, WorkState
 from models.domain.reasons import from_json, make_reason
@@ -30,7 +31,6 @@ from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, T
 from models.tables.timers import Timer
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
-from tests.support.query_plans import list_scans
 from tests.support.rules import RuleAction, action, add_rule, equals, var
 from tests.support.scenarios.processed_alerts import process_alert
 from tests.support.scenarios.timers import set_policy

@@ -7,6 +7,7 @@ from datetime import timedelta
 import peewee
 import pytest
 
+from bench.servers.plans import list_scans
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
 from models.lifecycle import provisioning
 from models.store.base import db, store
@@ -21,7 +22,6 @@ from models.tables.timers import Timer
 from runtime.settings import load
 from tests.support import stores
 from tests.support.alerts import accept
-from tests.support.query_plans import list_scans
 from web.account import message_limits
 from web.http import rate_limit
 from workers.alerts import process_lane
