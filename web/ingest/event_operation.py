@@ -5,7 +5,7 @@ The fast path and the application share this module, so that both give the same 
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 
 from models.domain import identity
 from pipeline.alert import ParsedAlert
@@ -15,30 +15,33 @@ from web.incidents import attachments
 from web.ingest.group_commit import KeyTarget, Submission
 
 
-@dataclass(frozen=True, slots=True)
 class EventBody:
     """A body as the generic source and as a heartbeat read it: the source of the key is not known yet.
 
     A list is empty if the body cannot be read in this way. `problem` is then that of the generic source.
     """
 
-    alerts: Sequence[ParsedAlert]
-    pings: Sequence[ParsedAlert]
-    problem: BadBody | None = None
+    def __init__(self, body: RequestBody) -> None:
+        self._body = body
+        with suppress(BadBody):
+            body.decode_json()
+        self.alerts: Sequence[ParsedAlert] = ()
+        self.problem: BadBody | None = None
+        try:
+            self.alerts = generic.parse(body)
+        except BadBody as error:
+            self.problem = error
 
+    @cached_property
+    def pings(self) -> Sequence[ParsedAlert]:
+        """The body as a heartbeat reads it. Few keys are those of heartbeats, so it is read when needed."""
+        try:
+            return heartbeat.parse(self._body)
+        except BadBody:
+            return ()
 
-def parse(body: RequestBody) -> EventBody:
-    with suppress(BadBody):
-        body.decode_json()
-    alerts, problem = [], None
-    try:
-        alerts = generic.parse(body)
-    except BadBody as error:
-        problem = error
-    pings = []
-    with suppress(BadBody):
-        pings = heartbeat.parse(body)
-    return EventBody(alerts, pings, problem)
+    def is_ping(self) -> bool:
+        return bool(self.pings)
 
 
 def build_accepted(submission: Submission) -> dict[str, object]:

@@ -205,7 +205,7 @@ def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
     with _translate_errors(key, None) as arrived_at:
         raw = RequestBody(_read_body(source, may_be_ping=True))
         with large_bodies.take_turn(len(raw.raw), get_remaining_s(arrived_at)):
-            body = event_operation.parse(raw)
+            body = event_operation.EventBody(raw)
             suits_router = _suits_router(source, raw, body.problem)
         submission = Submission(
             key,
@@ -215,7 +215,7 @@ def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
             1,
             str(uuid.uuid4()),
             for_routers=suits_router,
-            for_heartbeats=bool(body.pings),
+            is_ping=body.is_ping,
             arrived_at=arrived_at,
         )
         _submit(submission, body.problem)
@@ -251,7 +251,7 @@ def _suits_router(source: Source, body: RequestBody, problem: BadBody | None) ->
 def _submit(submission: Submission, problem: BadBody | None) -> None:
     """Commit a submission. BadRequest with the problem of its body, unless its target accepts the body."""
     submission.for_integrations = problem is None
-    if problem is not None and not (submission.for_routers or submission.for_heartbeats):
+    if problem is not None and not (submission.for_routers or submission.is_ping()):
         raise BadRequest(problem.errors)
     commits.submit(submission)
     if submission.target is None:

@@ -185,7 +185,7 @@ def _count_alerts(address: "_Address", raw: bytes, arrived_at: float) -> _Reques
 
 
 def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorization: str) -> _Request:
-    body = event_operation.parse(RequestBody(raw))
+    body = event_operation.EventBody(RequestBody(raw))
     if body.problem is not None:
         raise body.problem
     submission = group_commit.Submission(
@@ -195,7 +195,7 @@ def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorizati
         raw,
         1,
         str(uuid.uuid4()),
-        for_heartbeats=bool(body.pings),
+        is_ping=body.is_ping,
         arrived_at=arrived_at,
     )
     shows_payload = client_profile.get_profile(authorization).shows_payload

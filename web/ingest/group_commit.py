@@ -57,8 +57,8 @@ class Submission:
     path (contract 4.1, rows 12 and 16). If `target` is set, the receipt is committed, unless the target does
     not accept such a body: `is_stored` shows this.
 
-    `for_heartbeats` may be set only if the address names no application. If the key is then that of a
-    heartbeat integration, the body is a ping and `source` is not used.
+    `is_ping` may be set only if the address names no application. If the key is then that of a
+    heartbeat integration and `is_ping` returns True, the body is a ping and `source` is not used.
     """
 
     key: str
@@ -69,7 +69,7 @@ class Submission:
     trace_id: str
     for_integrations: bool = True
     for_routers: bool = True
-    for_heartbeats: bool = False
+    is_ping: Callable[[], bool] = lambda: False
     target: KeyTarget | None = None
     received_at: datetime | None = None
     is_done: bool = False
@@ -329,7 +329,7 @@ def _store_group(group: list[Submission]) -> None:
 
 
 def _is_accepted(submission: Submission, target: KeyTarget) -> bool:
-    if target.accepts_pings and submission.for_heartbeats:
+    if target.accepts_pings and submission.is_ping():
         submission.source, submission.alerts = heartbeat.EXTENSION, 1
         return True
     return submission.for_routers if target.router is not None else submission.for_integrations
