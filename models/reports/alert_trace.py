@@ -109,14 +109,14 @@ def get_status(receipt: Receipt, events: Collection[Event]) -> str:
 
     One failed alert makes the receipt failed. Without a failed alert, one pending alert makes it queued.
     """
-    return _name_status({_get_state(row.state, bool(row.error)) for row in (receipt, *events)})
+    return _name_status({get_state(row.state, bool(row.error)) for row in (receipt, *events)})
 
 
 def _get_status_of_all(receipt: Receipt, services: peewee.ModelSelect | None) -> str:
     """Return the status of a receipt and all its alerts. A page shows only some of these alerts."""
     kinds = Event.select(Event.state, Event.error.is_null(False)).where(_is_shown(receipt, services))
-    found = {_get_state(state, bool(has_error)) for state, has_error in kinds.distinct().tuples()}
-    return _name_status(found | {_get_state(receipt.state, bool(receipt.error))})
+    found = {get_state(state, bool(has_error)) for state, has_error in kinds.distinct().tuples()}
+    return _name_status(found | {get_state(receipt.state, bool(receipt.error))})
 
 
 def _name_status(states: Collection[WorkState]) -> str:
@@ -126,7 +126,7 @@ def _name_status(states: Collection[WorkState]) -> str:
     return STATE_NAMES[WorkState.DONE]
 
 
-def _get_state(state: int, has_error: bool) -> WorkState:
+def get_state(state: int, has_error: bool) -> WorkState:
     """Return the state, but DEAD_LETTER for a dropped row. Only dropped rows are DONE with an error."""
     return WorkState.DEAD_LETTER if state == WorkState.DONE and has_error else WorkState(state)
 
@@ -181,7 +181,7 @@ def _build_alert(event: Event) -> JsonDict:
         "alert_type": AlertType(event.alert_type).name.lower(),
         "entity_id": event.entity_id,
         "suppressed": event.suppressed,
-        "status": STATE_NAMES[_get_state(event.state, bool(event.error))],
+        "status": STATE_NAMES[get_state(event.state, bool(event.error))],
         "pending_stage": event.stage if event.state == WorkState.PENDING else None,
         "error": _to_text(event.error),
         "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in list_reasons(event)],
@@ -189,6 +189,11 @@ def _build_alert(event: Event) -> JsonDict:
         "incident": incident.incident_number if incident else None,
         "incident_created": event.incident_created,
     }
+
+
+def build_incident(incident: Incident) -> JsonDict:
+    """Return what happened to an incident in the form of a trace."""
+    return _build_incidents([incident])[0]
 
 
 def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:

@@ -1,4 +1,4 @@
-"""`tocsin why TRACE_ID`: show the trace of an alert, and why a person was notified or not."""
+"""`tocsin why`: show the trace of an alert, and why a person was notified or not."""
 
 import sys
 from collections.abc import Iterator
@@ -8,50 +8,100 @@ from typing import Any
 import click
 
 from models.domain.enums import WorkState
-from models.reports import alert_trace
+from models.reports import alert_trace, trace_ids
+from models.reports.trace_ids import FoundAlert
 from models.store.base import store
+from models.tables.accounts import Account
 from tocsin.commands.accounts import as_json_option
+from tocsin.commands.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
-from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
+from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, open_read_only
 
 JsonDict = dict[str, Any]
 
 
 @click.command()
-@click.argument("trace_id")
+@click.argument("reference", metavar="TRACE_ID|INCIDENT|ALERT|last")
 @click.option(
     "--page",
     type=click.IntRange(min=1),
     default=1,
     help=f"The page of a body with more than {alert_trace.PAGE_SIZE} alerts.",
 )
+@account_option
 @as_json_option
-def why(trace_id: str, page: int, as_json: bool) -> None:
+def why(reference: str, page: int, account_id: str | None, as_json: bool) -> None:
     """Show the stages that an alert passed through, and its incident, timers and delivery attempts.
+
+    The alert is named by its trace_id, by the number of its incident (12 or "#12": the alert that opened it),
+    by its unique_id, or by the word last: the last one that was accepted.
 
     Exit code 1: there is no such alert. 3: the database cannot be read.
     """
-    start = (page - 1) * alert_trace.PAGE_SIZE
     with open_read_only() as settings:
-        receipt = alert_trace.find_receipt(trace_id.strip().lower())
-        trace = alert_trace.build_trace(receipt, start=start) if receipt else None
+        found = _find(reference, find_accounts(account_id))
+        trace = _build_trace(found, page) if found else None
         kept_since = store().now() - timedelta(days=settings.keep_alerts)
-    if receipt is None or trace is None:
-        click.echo(
-            to_printable(
-                f"no alert with the trace_id {trace_id} is stored; alerts accepted before"
-                f" {_format_time(kept_since)} UTC were deleted, unless they are needed (TOCSIN_KEEP_ALERTS)"
-            ),
-            err=True,
-        )
+    if found is None or trace is None:
+        click.echo(to_printable(_describe_unknown(reference, kept_since)), err=True)
         sys.exit(PROBLEMS_FOUND)
     if as_json:
         click.echo(to_json(trace))
         return
-    for text in format_lines(trace, WorkState(receipt.state)):
+    for text in _format_found(found, trace):
         click.echo(to_printable(text))
-    if (left := trace["count"] - start - len(trace["alerts"])) > 0:
+    left = trace["count"] - (page - 1) * alert_trace.PAGE_SIZE - len(trace["alerts"])
+    if found.event is None and left > 0:
         click.echo(f"\n{left} more alerts: --page {page + 1}")
+    elif found.event is not None and trace["count"] > 1:
+        click.echo(f"\nthe same body has {trace['count'] - 1} more alerts: tocsin why {trace['trace_id']}")
+
+
+def _find(reference: str, accounts: list[Account]) -> FoundAlert | None:
+    number = trace_ids.parse_number(reference)
+    if number is None:
+        return trace_ids.find_alert(reference, accounts)
+    if len(accounts) > 1:
+        known = ", ".join(f"{row.account_identifier} ({row.name})" for row in accounts)
+        raise BadArguments(f"choose the account of incident #{number} with --account: {known}")
+    return trace_ids.find_incident(number, accounts[0])
+
+
+def _build_trace(found: FoundAlert, page: int) -> JsonDict:
+    """Return the trace of a receipt, or of one alert of it, or else of an incident without a stored alert."""
+    if found.receipt is None:
+        assert found.incident is not None
+        return {
+            "trace_id": None,
+            "alerts": [],
+            "count": 0,
+            "incidents": [alert_trace.build_incident(found.incident)],
+        }
+    if found.event is None:
+        return alert_trace.build_trace(found.receipt, start=(page - 1) * alert_trace.PAGE_SIZE)
+    return alert_trace.build_trace(found.receipt, start=trace_ids.count_events_before(found.event), size=1)
+
+
+def _describe_unknown(reference: str, kept_since: datetime) -> str:
+    number = trace_ids.parse_number(reference)
+    if number is not None:
+        return f"there is no incident #{number}"
+    if reference.strip().lower() == trace_ids.LAST:
+        return "no alert is stored"
+    return (
+        f"no alert with the trace_id or unique_id {reference} is stored; alerts accepted before"
+        f" {_format_time(kept_since)} UTC were deleted, unless they are needed (TOCSIN_KEEP_ALERTS)"
+    )
+
+
+def _format_found(found: FoundAlert, trace: JsonDict) -> Iterator[str]:
+    if found.receipt is None:
+        yield "no alert of this incident is stored"
+        for incident in trace["incidents"]:
+            yield from _format_incident(incident)
+        return
+    yield f"trace_id {trace['trace_id']}"
+    yield from format_lines(trace, WorkState(found.receipt.state))
 
 
 def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:

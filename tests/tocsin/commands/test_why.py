@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from models.domain.enums import WorkState
 from models.reports import alert_trace, dead_letters
 from models.store.ids import make_uuid
-from models.tables.accounts import User, bump_version
+from models.tables.accounts import Account, User, bump_version
+from models.tables.events import Event, Receipt
 from models.tables.rules import AlertRule
 from models.tables.services import Service
 from models.write import change_dead_letters
@@ -147,3 +148,79 @@ def test_a_large_body_has_pages(world, now, run):
     assert (first.count("\nalert "), second.count("\nalert ")) == (100, 30)
     assert first.endswith("\n30 more alerts: --page 2\n")
     assert "more alerts" not in second
+
+
+@pytest.fixture
+def run_own(run, world):
+    """Run the command for the first of the two accounts."""
+    return lambda *arguments: run(*arguments, "--account", world.account.account_identifier)
+
+
+def test_an_alert_is_named_by_its_trace_id_its_incident_its_id_or_as_the_last_one(receipt, run_own):
+    event = Event.get()
+    names = (receipt.trace_id, receipt.trace_id.upper(), "1", "#1", event.unique_id, "last")
+    shown = {run_own(name).output for name in names}
+
+    assert len(shown) == 1
+    assert shown.pop().startswith(f"trace_id {receipt.trace_id}\ncompleted: ")
+
+
+def test_an_incident_shows_the_alert_that_opened_it_and_last_shows_the_newest(receipt, world, now, run_own):
+    second = accept(world, now, message="Disk fuller", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+
+    assert run_own("1").output.startswith(f"trace_id {receipt.trace_id}\n")
+    assert run_own("last").output.startswith(f"trace_id {second.trace_id}\n")
+
+
+def test_one_alert_of_a_body_is_shown_alone_with_the_number_of_the_others(world, now, run_own):
+    alerts = ",".join(f'{{"fingerprint":"disk {number}"}}' for number in range(3))
+    receipt = accept(world, now, source="prometheus", body=f'{{"alerts":[{alerts}]}}'.encode())
+    process_lane.run(world.service.id)
+    event = Event.get(Event.position == 2)
+    output = run_own(event.unique_id).output
+
+    assert (output.count("\nalert "), output.count(f"[{event.entity_id}]")) == (1, 1)
+    assert output.endswith(f"\nthe same body has 2 more alerts: tocsin why {receipt.trace_id}\n")
+
+
+def test_an_incident_without_a_stored_alert_is_shown_alone(receipt, run_own):
+    Receipt.delete().execute()
+    result = run_own("1")
+
+    assert result.exit_code == 0
+    assert result.output.startswith("no alert of this incident is stored\nincident #1 Disk full: triggered")
+    assert json.loads(run_own("1", "--json").output)["trace_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("2", "there is no incident #2\n"),
+        ("999999999", "there is no incident #999999999\n"),
+        ("2" * 22, f"no alert with the trace_id or unique_id {'2' * 22} is stored; "),
+        ("yesterday", "no alert with the trace_id or unique_id yesterday is stored; "),
+    ],
+)
+def test_an_unknown_reference_is_an_error(receipt, run_own, reference, answer):
+    result = run_own(reference)
+
+    assert result.exit_code == 1
+    assert result.output.startswith(answer)
+    assert result.output.count("\n") == 1
+
+
+def test_last_without_an_alert_is_an_error(world, run):
+    assert (run("last").exit_code, run("last").output) == (1, "no alert is stored\n")
+
+
+def test_a_number_needs_the_account_if_there_are_two(receipt, world, run):
+    """The fixture has two accounts; the other one has no incident."""
+    Account.update(account_identifier="other").where(Account.id != world.account.id).execute()
+    own = world.account.account_identifier
+
+    assert run("1").exit_code == 2
+    assert "choose the account of incident #1 with --account: " in run("1").output
+    assert run("1", "--account", own).output.startswith(f"trace_id {receipt.trace_id}\n")
+    assert run("1", "--account", "other").output == "there is no incident #1\n"
+    assert run(receipt.trace_id, "--account", "other").exit_code == 1

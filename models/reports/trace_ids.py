@@ -1,0 +1,91 @@
+"""Find trace_ids: the trace of an alert (alert_trace.py) says why people were or were not notified."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import peewee
+
+from models.domain.identity import is_short_id, is_uuid
+from models.reports.alert_trace import find_receipt
+from models.store.prepared import in_list
+from models.tables.accounts import Account
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+
+LAST = "last"
+
+_NUMBER = re.compile(r"#?([0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAlert:
+    """What a reference names. `event` is None if it names a whole receipt.
+
+    `receipt` is None if no alert of the incident is stored, for example because a person created it.
+    """
+
+    receipt: Receipt | None
+    event: Event | None = None
+    incident: Incident | None = None
+
+
+def parse_number(reference: str) -> int | None:
+    """Return the number of an incident, written as 12 or #12. None: the text is no such number."""
+    number = _NUMBER.fullmatch(reference.strip())
+    return int(number[1]) if number else None
+
+
+def find_alert(reference: str, accounts: Collection[Account]) -> FoundAlert | None:
+    """Find what a reference names: a trace_id, the unique_id of an alert, or "last". None: nothing."""
+    reference = reference.strip()
+    rows = [account.id for account in accounts]
+    if reference.lower() == LAST:
+        newest = Receipt.select(Receipt.trace_id).where(Receipt.account.in_(rows)).order_by(Receipt.id.desc())
+        trace_id = newest.limit(1).scalar()
+        return FoundAlert(find_receipt(trace_id)) if trace_id else None
+    if is_uuid(reference.lower()):
+        receipt = find_receipt(reference.lower())
+        return FoundAlert(receipt) if receipt and receipt.account_id in rows else None
+    if is_short_id(reference):
+        return _find_event(Event.unique_id == reference, rows)
+    return None
+
+
+def find_incident(number: int, account: Account) -> FoundAlert | None:
+    """Find an incident by its number, and its first stored alert: the one that opened it. None: no such."""
+    incident = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
+    if incident is None:
+        return None
+    first = Event.select(peewee.fn.MIN(Event.id)).where(Event.incident == incident)
+    found = _find_event(Event.id == first, [account.id])
+    return FoundAlert(found.receipt, found.event, incident) if found else FoundAlert(None, None, incident)
+
+
+def _find_event(where: peewee.Expression, accounts: Collection[int]) -> FoundAlert | None:
+    query = Event.select(Event.id, Event.position, Receipt.id, Receipt.trace_id).join(Receipt)
+    event = query.where(where, Receipt.account.in_(list(accounts))).get_or_none()
+    return FoundAlert(find_receipt(event.receipt.trace_id), event) if event else None
+
+
+def count_events_before(event: Event) -> int:
+    """Return how many alerts of the same receipt a trace shows before this one."""
+    before = (Event.position < event.position) | ((Event.position == event.position) & (Event.id < event.id))
+    return int(Event.select().where(Event.receipt == event.receipt_id, before).count())
+
+
+def find_trace_ids(incidents: Collection[int]) -> dict[int, str]:
+    """Return the trace_id of the first stored alert of each incident, by row number.
+
+    It is the alert that opened the incident. Incidents without a stored alert are left out.
+    """
+    first = Event.alias()
+    is_first = Event.id == first.select(peewee.fn.MIN(first.id)).where(first.incident == Incident.id)
+    query = Incident.select(Incident.id, Receipt.trace_id).join(Event, on=is_first).join(Receipt)
+    return dict(query.where(in_list(Incident.id, list(incidents))).tuples()) if incidents else {}
+
+
+def find_trace_ids_of_alerts(alerts: Collection[str]) -> dict[str, str]:
+    """Return the trace_id of each of these alerts that is stored, by the unique_id of the alert."""
+    query = Event.select(Event.unique_id, Receipt.trace_id).join(Receipt)
+    return dict(query.where(in_list(Event.unique_id, list(alerts))).tuples()) if alerts else {}
