@@ -52,6 +52,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tocsin.commands.why:why",
         "Show what happened to an alert, and who was notified or not, and why.",
     ),
+    "alerts": (
+        "tocsin.commands.incidents:list_alerts",
+        "List the alerts that came in, and those that reached nobody.",
+    ),
+    "incidents": (
+        "tocsin.commands.incidents:list_incidents",
+        "List the open incidents, and those that reached nobody.",
+    ),
+    "ack": ("tocsin.commands.incidents:acknowledge", "Acknowledge an incident by its number."),
+    "resolve": ("tocsin.commands.incidents:resolve", "Resolve an incident by its number."),
     "dead-letters": (
         "tocsin.commands.dead_letters:dead_letters_group",
         "List, replay or drop dead letters: alerts that Tocsin could not process.",

@@ -34,7 +34,7 @@ class Author:
 
     @property
     def is_person(self) -> bool:
-        return self.kind in (AuthorKind.USER, AuthorKind.LINK)
+        return self.kind in (AuthorKind.USER, AuthorKind.LINK, AuthorKind.COMMAND)
 
 
 @dataclass(frozen=True, slots=True)

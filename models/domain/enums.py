@@ -240,3 +240,5 @@ class AuthorKind(StrEnum):
     TIMER = "timer"
     USER = "user"
     LINK = "link"
+    # An operator with access to a host.
+    COMMAND = "command"

@@ -11,7 +11,7 @@ from web.http.fields import List, Moment, Number, Schema, Text
 
 
 class ActorSchema(Schema):
-    """The actor of an entry: `kind` is alert, timer, user or link; only a person has the names."""
+    """The actor of an entry: `kind` is alert, timer, user, link or command; only a person has the names."""
 
     kind = Text(dump_only=True)
     name = Text(dump_only=True, allow_none=True)

@@ -1,0 +1,188 @@
+"""`tocsin incidents` and `alerts` list what is open and came in; `ack` and `resolve` change incidents."""
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import TypeVar
+
+import click
+import structlog
+
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.reasons import make_reason
+from models.load.lane import lock_incident
+from models.reports import recent, trace_ids
+from models.reports.recent import RecentAlert, RecentIncident
+from models.store.base import SQLITE_FILE, connection, open_store, store
+from models.store.migrate import require_schema
+from models.tables.incidents import Incident
+from models.write.apply import apply
+from pipeline import incidents as decisions
+from runtime import logs
+from runtime.redis_socket import get_url
+from runtime.settings import load
+from tocsin.commands.accounts import account_option, as_json_option, find_account
+from tocsin.commands.oncall import account_option as accounts_option
+from tocsin.commands.oncall import find_accounts
+from tocsin.commands.output import format_table, shorten, to_json, to_printable
+from tocsin.commands.read_only import open_read_only
+from workers import queue
+
+Row = TypeVar("Row", RecentAlert, RecentIncident)
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 10_000
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_LIMIT),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="List at most this many, the newest ones.",
+)
+notified_nobody_option = click.option(
+    "--reached-nobody",
+    "notified_nobody",
+    is_flag=True,
+    help="Only if no message about the incident was sent to a person so far.",
+)
+
+
+@click.command("incidents")
+@limit_option
+@notified_nobody_option
+@click.option("--all", "with_resolved", is_flag=True, help="Also incidents that are resolved.")
+@accounts_option
+@as_json_option
+def list_incidents(
+    limit: int, notified_nobody: bool, with_resolved: bool, account_id: str | None, as_json: bool
+) -> None:
+    """List the open incidents, newest last, each with the trace_id of the alert that opened it."""
+    with open_read_only():
+        accounts = find_accounts(account_id)
+        found = recent.list_incidents(
+            accounts, limit + 1, with_resolved=with_resolved, notified_nobody=notified_nobody
+        )
+    nothing = "no incidents" if with_resolved else "no open incidents"
+    _print_list(found, limit, _build_incident_row, nothing, len(accounts) > 1, as_json)
+
+
+@click.command("alerts")
+@limit_option
+@notified_nobody_option
+@accounts_option
+@as_json_option
+def list_alerts(limit: int, notified_nobody: bool, account_id: str | None, as_json: bool) -> None:
+    """List the alerts that came in, newest last, each with its trace_id and the reason of its last stage.
+
+    With --reached-nobody, alerts that only acknowledge or resolve are left out.
+    """
+    with open_read_only():
+        accounts = find_accounts(account_id)
+        found = recent.list_alerts(accounts, limit + 1, notified_nobody=notified_nobody)
+    _print_list(found, limit, _build_alert_row, "no alerts", len(accounts) > 1, as_json)
+
+
+@click.command("ack")
+@click.argument("number", metavar="INCIDENT")
+@account_option
+def acknowledge(number: str, account_id: str | None) -> None:
+    """Acknowledge an incident by its number: 12 or "#12"."""
+    _change_status(number, account_id, IncidentStatus.ACKNOWLEDGED)
+
+
+@click.command("resolve")
+@click.argument("number", metavar="INCIDENT")
+@account_option
+def resolve(number: str, account_id: str | None) -> None:
+    """Resolve an incident by its number: 12 or "#12"."""
+    _change_status(number, account_id, IncidentStatus.RESOLVED)
+
+
+def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -> None:
+    """Change the status of an incident in the name of this command. Raise if the incident cannot get it."""
+    number = trace_ids.parse_number(reference)
+    if number is None:
+        raise click.UsageError(to_printable(f"{reference} is not the number of an incident: write 12"))
+    settings = load()
+    if not structlog.is_configured():
+        logs.configure("error", "command")
+    # Opening a missing SQLite file would create it.
+    if not settings.database_url and not (settings.home / SQLITE_FILE).is_file():
+        raise click.ClickException(f"no database in {settings.home}: see TOCSIN_HOME")
+    open_store(settings.database_url, settings.home)
+    author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
+    with connection():
+        require_schema()
+        account = find_account(account_id)
+        with store().write_transaction():
+            row = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
+            context = lock_incident(row.id, author, store().now()) if row else None
+            if context is None:
+                raise click.ClickException(f"there is no incident #{number}")
+            before = context.incident.status
+            if before is IncidentStatus.RESOLVED and to is not before:
+                raise click.ClickException(f"incident #{number} is resolved already")
+            why = make_reason(to.name.lower(), by=author.name)
+            written = apply(ChangeSet(effects=list(decisions.change_status(context, to, why))))
+    queue.connect(settings.redis_url or get_url(settings.home))
+    queue.enqueue_deliveries(written.channels)
+    already = " already" if before is to else ""
+    click.echo(to_printable(f"incident #{number} {row.title} is {to.name.lower()}{already}"))
+
+
+def _print_list(
+    found: Sequence[Row],
+    limit: int,
+    build_row: Callable[[Row], tuple[str, ...]],
+    nothing: str,
+    with_account: bool,
+    as_json: bool,
+) -> None:
+    """Print a list, newest last. `found` is newest first and has one more than `limit` if there are more."""
+    shown = list(reversed(found[:limit]))
+    has_more = len(found) > limit
+    if as_json:
+        click.echo(to_json({"results": [asdict(each) for each in shown], "has_more": has_more}))
+        return
+    if not shown:
+        click.echo(nothing)
+        return
+    if has_more:
+        click.echo(f"the newest {limit}; older ones: --limit {min(limit * 2, MAX_LIMIT)}")
+    rows = [((each.account,) if with_account else ()) + build_row(each) for each in shown]
+    for text in format_table(rows):
+        click.echo(text)
+
+
+def _build_incident_row(incident: RecentIncident) -> tuple[str, ...]:
+    return (
+        f"#{incident.incident_number}",
+        _format_time(incident.creation_date),
+        incident.status,
+        incident.urgency,
+        shorten(incident.service or "(deleted)"),
+        shorten(incident.title),
+        shorten(incident.assigned_to or "nobody assigned"),
+        "reached nobody" if incident.notified_nobody else "",
+        incident.trace_id or "(no alert)",
+    )
+
+
+def _build_alert_row(alert: RecentAlert) -> tuple[str, ...]:
+    return (
+        _format_time(alert.accepted_at),
+        alert.status,
+        alert.alert_type or "",
+        shorten(alert.service or "(no service)"),
+        shorten(alert.message if alert.message is not None else "(not processed)"),
+        f"#{alert.incident_number}" if alert.incident_number else "",
+        alert.trace_id,
+        alert.reason or "",
+    )
+
+
+def _format_time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"
