@@ -44,7 +44,8 @@ class IncidentSummary:
     """One incident in a message.
 
     `reason` is why this person is notified. `link` leads to the incident's page, `token` is the signed part
-    of it. The three may be empty for incidents after the first MAX_LISTED, which are only counted.
+    of it. `trace_id` is that of the alert that opened the incident; empty if a person created it. The
+    four may be empty for incidents after the first MAX_LISTED, which are only counted.
     """
 
     number: int
@@ -58,6 +59,7 @@ class IncidentSummary:
     summary: str = ""
     status: IncidentStatus = IncidentStatus.TRIGGERED
     token: str = ""
+    trace_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,8 @@ class MessageContent:
     """What a message says. Each channel formats it: as an e-mail, as 160 characters, or with buttons.
 
     `title` says in one line what happened; a channel with little space can send only the title. `lines`,
-    `details`, `links` and `closing` follow in this order. All texts are clean; only `closing` has line
-    breaks.
+    `details`, `links`, `closing` and `foot` follow in this order. All texts are clean; only `closing` and
+    `foot` have line breaks.
     """
 
     title: str
@@ -127,6 +129,7 @@ class MessageContent:
     details: tuple[LabelledText, ...] = ()
     links: tuple[LabelledLink, ...] = ()
     closing: str = ""
+    foot: str = ""
 
 
 def write_plain_text(content: MessageContent) -> str:
@@ -137,7 +140,7 @@ def write_plain_text(content: MessageContent) -> str:
         "\n".join(f"{f'{detail.label}:':{width}} {detail.text}" for detail in content.details),
         *("\n".join(_list_lines(link)) for link in content.links),
     ]
-    return "\n\n".join(filter(None, [*paragraphs, content.closing])) + "\n"
+    return "\n\n".join(filter(None, [*paragraphs, content.closing, content.foot])) + "\n"
 
 
 def _list_lines(link: LabelledLink) -> list[str]:
@@ -295,6 +298,7 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
             ),
         ),
         summary,
+        f"trace_id: {incident.trace_id}" if incident.trace_id else "",
     )
 
 
@@ -319,6 +323,7 @@ def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> 
             for incident in listed
         ),
         f"and {len(rest)} more: {numbers}" if rest else "",
+        "\n".join(f"trace_id of #{each.number}: {each.trace_id}" for each in listed if each.trace_id),
     )
 
 

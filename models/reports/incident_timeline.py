@@ -14,6 +14,7 @@ from models.reports.alert_trace import (
     load_notification_entries,
     load_stakeholder_mails,
 )
+from models.reports.trace_ids import find_trace_ids_of_alerts
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.notifications import Message, Notification
@@ -64,9 +65,15 @@ def load_entries(keys: Iterable[Key]) -> list[JsonDict]:
 
 def _load_logs(rows: Collection[int]) -> dict[int, JsonDict]:
     query = IncidentLog.select(IncidentLog, User).join(User, peewee.JOIN.LEFT_OUTER)
+    logs = list(query.where(IncidentLog.id.in_(rows)))
+    found = find_trace_ids_of_alerts({row.alert for row in logs if row.alert})
     return {
-        row.id: _build_entry("log", build_log_entry(row), actor=_build_author(row))
-        for row in query.where(IncidentLog.id.in_(rows))
+        row.id: _build_entry(
+            "log",
+            {**build_log_entry(row), "trace_id": found.get(row.alert)},
+            actor=_build_author(row),
+        )
+        for row in logs
     }
 
 
@@ -103,7 +110,15 @@ def _load_stakeholder_mails(rows: Collection[int]) -> dict[int, dict[str, object
 
 
 def _build_entry(kind: str, data: JsonDict, **more: JsonDict) -> JsonDict:
-    return {"kind": kind, "actor": None, "alert": None, "notification": None, **data, **more}
+    return {
+        "kind": kind,
+        "actor": None,
+        "alert": None,
+        "trace_id": None,
+        "notification": None,
+        **data,
+        **more,
+    }
 
 
 _LOADERS: dict[int, Callable[[Collection[int]], dict[int, JsonDict]]] = {

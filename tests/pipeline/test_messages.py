@@ -62,6 +62,15 @@ def test_a_message_about_one_incident_has_this_text():
     )
 
 
+def test_the_trace_ids_of_the_alerts_that_opened_the_incidents_are_at_the_foot():
+    first, second = replace(DISK, trace_id="186ad360"), replace(DISK, number=13, trace_id="297be471")
+    single = write_plain_text(build_incidents_content([first], ALICE))
+    group = write_plain_text(build_incidents_content([first, second, replace(DISK, number=14)], ALICE))
+
+    assert single.endswith("\n97% of /var\n\ntrace_id: 186ad360\n")
+    assert group.endswith("\n\ntrace_id of #12: 186ad360\ntrace_id of #13: 297be471\n")
+
+
 def test_an_incident_offers_the_actions_that_its_status_allows():
     (link,) = build_incidents_content([replace(DISK, token="abc")], ALICE).links
     taken = replace(DISK, token="def", status=IncidentStatus.ACKNOWLEDGED)

@@ -427,7 +427,8 @@ def _list_parameters(route: Any) -> list[dict[str, object]]:
 
 
 def _is_paged(route: Any) -> bool:
-    return route.paged or (route.response is not None and {"next", "results"} <= set(route.response.fields))
+    answer = route.response or route.doc_response
+    return route.paged or (answer is not None and {"next", "results"} <= set(answer.fields))
 
 
 def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:

@@ -89,9 +89,18 @@ def index() -> dict[str, object]:
 
     Published clients send a filter in the query or in a body. A value that cannot be parsed sets no limit.
     """
+    return build_page(lambda incidents: incidents)
+
+
+def build_page(complete: Callable[[list[Incident]], list[Incident]]) -> dict[str, object]:
+    """Build the page of a GET request with a filter; `complete` adds to its incidents what they show."""
     parameters = _read_parameters()
     found = _select_incidents({"status": ALL, **_load_valid(parameters)})
-    return paging.build_page(found, paging.read_page(parameters), _load_incidents, count=found.count())
+
+    def load(page: list[tuple[int]]) -> list[Incident]:
+        return complete(_load_incidents(page))
+
+    return paging.build_page(found, paging.read_page(parameters), load, count=found.count())
 
 
 def _read_parameters() -> dict[str, object]:

@@ -46,7 +46,8 @@ class NotificationSchema(Schema):
 class TimelineEntrySchema(Schema):
     """An entry of the timeline. `kind` is log (a change of the incident), note (of a rule), notification
     (sent or not) or stakeholder (a mail, sent or not). `what` is a short name of the event, and `reason` says
-    why it happened. `alert` is the unique_id of the alert that caused it."""
+    why it happened. `alert` is the unique_id of the alert that caused it, and `trace_id` that of its
+    receipt while the alert is stored."""
 
     at = Moment(dump_only=True)
     kind = Text(dump_only=True)
@@ -54,6 +55,7 @@ class TimelineEntrySchema(Schema):
     reason = Text(dump_only=True)
     actor = fields.Nested(ActorSchema, dump_only=True, allow_none=True)
     alert = Text(dump_only=True, allow_none=True)
+    trace_id = Text(dump_only=True, allow_none=True)
     notification = fields.Nested(NotificationSchema, dump_only=True, allow_none=True)
 
 

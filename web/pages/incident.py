@@ -18,7 +18,7 @@ from models.lifecycle import signed_links
 from models.load.lane import lock_incident
 from models.store.base import store
 from models.tables.accounts import Account, CustomRole, User, get_display_name
-from models.tables.events import Event
+from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from models.tables.services import Service
@@ -143,7 +143,8 @@ def _render_incident(opened: OpenedLink) -> Response:
 
 
 def _list_alerts(incident: Incident) -> "peewee.ModelSelect[Event]":
-    return Event.select().where(Event.incident == incident).order_by(Event.id.desc()).limit(MAX_ALERTS)
+    query = Event.select(Event, Receipt.trace_id).join(Receipt).where(Event.incident == incident)
+    return query.order_by(Event.id.desc()).limit(MAX_ALERTS)
 
 
 def _build_alert(opened: OpenedLink, event: Event) -> dict[str, object]:
@@ -153,6 +154,7 @@ def _build_alert(opened: OpenedLink, event: Event) -> dict[str, object]:
         "summary": event.summary,
         "level": AlertType(event.alert_type).name.lower(),
         "at": opened.moment(event.creation_date),
+        "trace_id": event.receipt.trace_id,
         "urls": [url for url in urls if url][:MAX_URLS],
     }
 

@@ -26,7 +26,7 @@ from models.lifecycle.contact_codes import find_valid_code, is_own_address, is_s
 from models.lifecycle.signed_links import IncidentLink, Invitation
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import Account, User, get_display_name
-from models.tables.events import Event
+from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from models.tables.services import Service
@@ -161,11 +161,13 @@ _PENDING = Prepared(
     )
 )  # fmt: skip
 
-# Levels of the alerts that opened a message's incidents. An incident that a person created has no level.
-_LEVELS = Prepared(
+# Levels and trace_ids of the alerts that opened a message's incidents. An incident that a person created has
+# neither.
+_OPENERS = Prepared(
     lambda: (
-        Event.select(Event.incident, Event.alert_type)
-        .join(Notification, on=(Notification.incident == Event.incident))
+        Event.select(Event.incident, Event.alert_type, Receipt.trace_id)
+        .join(Receipt)
+        .join_from(Event, Notification, on=(Notification.incident == Event.incident))
         .where(Notification.message == bind("message"), Event.incident_created)
     )
 )
@@ -281,12 +283,13 @@ def _summarize_incidents(
 ) -> list[IncidentSummary]:
     """Return a summary of each incident once, although two rules of a person may use the same contact."""
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
-    levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
+    openers = {incident: rest for incident, *rest in _OPENERS.rows(message=message_row)}
+    signer = signed_links.get_signer()
 
     def summarize(notification: _PendingNotification, *, is_listed: bool) -> IncidentSummary:
         link = IncidentLink(notification.incident, notification.user, notification.notification)
         token = signer.sign(link, now) if is_listed else ""
-        level = levels.get(notification.incident)
+        level, trace_id = openers.get(notification.incident, (None, ""))
         return IncidentSummary(
             number=notification.number,
             title=notification.title,
@@ -299,6 +302,7 @@ def _summarize_incidents(
             summary=notification.summary,
             status=IncidentStatus(notification.status),
             token=token,
+            trace_id=trace_id if is_listed else "",
         )
 
     ordered = sorted(first_by_incident.values(), key=lambda notification: notification.number)

@@ -86,7 +86,7 @@ RESPONDER = keys(
 )
 ASSIGNED_ROLE = keys("unique_id role role_title user user_name creation_date")
 INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
-ENTRY = keys("at kind what reason actor alert notification")
+ENTRY = keys("at kind what reason actor alert trace_id notification")
 SCHEDULE_TIMELINE = keys(
     "schedule name time_zone warnings from to shifts gaps conflicts conflicts_count conflicts_until"
     " moved_handoffs"
@@ -209,6 +209,8 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("notification_rules.0", RULE | {"user"}),
         ("teams.0", keys("unique_id name private members")),
     ),
+    "TracedIncidents": (("results.0", INCIDENT | {"is_child_incident", "trace_id"}),),
+    "TracedAlerts": (("results.0", ALERT | {"trace_id"}),),
     "Timeline": (
         ("results.0", ENTRY),
         ("results.0.actor", keys("kind name username")),
@@ -505,6 +507,10 @@ OPERATIONS = (
     *crud_rows(f"{OWN_PATH}/tasks/", "incident_task_id", "incident_task", INCIDENT_TASK),
     Row("POST", f"{OWN_PATH}/reassign/", 200, INCIDENT, "reassignment", noun="Incident"),
     Row("DELETE", f"{OWN_PATH}/snooze/", 204, None),
+    Row("GET", "/api/tocsin/incidents/", 200, PAGE, noun="TracedIncidents"),
+    Row("GET", f"{OWN_PATH}/", 200, INCIDENT | {"is_child_incident", "trace_id"}, noun="Incident"),
+    Row("GET", f"{OWN_PATH}/alerts/", 200, PAGE, noun="TracedAlerts"),
+    Row("GET", "/api/tocsin/integrations/<integration_id>/alerts/", 200, PAGE, noun="TracedAlerts"),
     Row("GET", f"{OWN_PATH}/timeline/", 200, PAGE, noun="Timeline"),
     Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
     Row("DELETE", "/api/tocsin/calendar/", 204, None),

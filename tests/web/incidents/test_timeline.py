@@ -47,7 +47,8 @@ def test_all_entries_are_listed_in_order(ask, world, now, deliver_to, read_timel
     )
     opened, _, noted, sent, acknowledged = entries
     assert opened["actor"] == {"kind": "alert", "name": None, "username": None}
-    assert opened["alert"] == alert.unique_id
+    assert (opened["alert"], opened["trace_id"]) == (alert.unique_id, alert.receipt.trace_id)
+    assert (noted["trace_id"], sent["trace_id"], acknowledged["trace_id"]) == (None, None, None)
     assert (noted["reason"], noted["actor"]) == ("look at db1", None)
     assert acknowledged["actor"] == {"kind": "user", "name": "Bob", "username": world.bob.username}
     assert sent["reason"] == "Named by step 1 of policy Default Escalation Policy."

@@ -59,6 +59,16 @@ def test_the_page_shows_the_incident_and_its_alerts(ask, open_incident, world):
         assert words in page.text
 
 
+def test_the_page_shows_the_trace_id_of_each_alert(ask, open_incident, world, now):
+    path = open_incident()
+    second = accept(world, now, message="Disk fuller", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+    text = ask("GET", path, who=None).text
+
+    assert f"trace_id {second.trace_id}" in text
+    assert text.count("trace_id ") == 2
+
+
 def test_get_changes_nothing(ask, open_incident):
     path = open_incident()
     before = (Incident.get().__data__, IncidentLog.select().count())

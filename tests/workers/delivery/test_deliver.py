@@ -19,6 +19,7 @@ from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.base import connection
 from models.tables.accounts import User
+from models.tables.events import Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.users import ContactMethod, NotificationRule
@@ -74,6 +75,7 @@ def test_a_message_is_sent_once(world, now, deliver_to):
     assert mail["Subject"] == "[Checkout] #1 Disk full on db1 (critical)"
     assert mail["Message-ID"] == f"<{message.message_id}@example.org>"
     assert "https://tocsin.example.org/i/" in mail.get_content()
+    assert mail.get_content().rstrip().endswith(f"\ntrace_id: {Receipt.get().trace_id}")
     assert (message.state, message.attempts, message.claimed_until) == (MessageStatus.SENT, 1, None)
     assert (notification.state, notification.outcome) == (NotificationStatus.SENT, TAKEN)
     assert list_outcomes() == [("sent", TAKEN)]
