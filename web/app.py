@@ -14,6 +14,7 @@ from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
+from web.pages import start
 from web.routes import ROUTES, Route
 
 # For all operations except those that accept alerts: these set request.max_content_length themselves.
@@ -36,7 +37,10 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.merge_slashes = False
     error_handlers.register(app)
     app.after_request(add_headers)
+    # Runs before the function above.
+    app.after_request(start.show_to_browsers)
     app.config["ROUTES"] = ROUTES
+    app.config[start.HEALTH] = health.report
     app.register_blueprint(health.blueprint)
     app.register_blueprint(openapi.build_docs())
     for path, routes in group_by_path(ROUTES).items():

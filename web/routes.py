@@ -62,7 +62,7 @@ from web.oncall import (
     schedules,
 )
 from web.operations import dead_letters, metrics, simulate
-from web.pages import incident, join
+from web.pages import incident, join, start
 from web.rules import alert_rules, dry_run, routers
 from web.services import applications, grouping_policies, heartbeats, integrations, outgoing_rules, services
 from web.teams import (
@@ -303,6 +303,7 @@ ROUTES: tuple[Route, ...] = (
     # --- for the operator of the installation --------------------------------------------------------
     route("Operation", "GET", "/metrics", metrics.show, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
+    route("Pages", "GET", "/", start.show, auth=None, needs_store=False, documented=False),
     route("Pages", "GET", "/i/<token>", incident.show, auth=None, documented=False),
     route("Pages", "POST", "/i/<token>", incident.act, auth=None, documented=False),
     route("Pages", "GET", "/join/<token>", join.show, auth=None, documented=False),

@@ -26,6 +26,8 @@ OPEN = {
     "/api/openapi.json",
     # Numbers of the whole installation, without names: tests/web/operations/test_metrics.py.
     "/metrics",
+    # The health of the whole installation, without names: tests/web/pages/test_start.py.
+    "/",
     # The path contains a signed link without names: tests/web/pages/test_incident.py.
     "/i/<token>",
     # The path contains a signed invitation: tests/web/pages/test_join.py.

@@ -4,7 +4,7 @@ import logging
 import traceback
 
 import peewee
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from models.store.base import STORE_ERRORS, store
@@ -26,6 +26,7 @@ def answer_error(error: ApiError) -> Response:
     body: dict[str, object] = {"detail": error.detail}
     if error.fields:
         body["errors"] = dict(error.fields)
+    g.refusal = body
     response = serialization.build_response(body, error.status)
     response.headers.update(error.headers)
     return response
@@ -34,7 +35,9 @@ def answer_error(error: ApiError) -> Response:
 def _answer_http(error: HTTPException) -> Response:
     """Answer an error of Flask or Werkzeug: unknown path, wrong method, body too large."""
     status = error.code or 500
-    response = serialization.build_response({"detail": DETAILS.get(status, f"{error.name}.")}, status)
+    # The page that a browser gets (web/pages/start.py) shows the same.
+    g.refusal = {"detail": DETAILS.get(status, f"{error.name}.")}
+    response = serialization.build_response(g.refusal, status)
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
             response.headers[name] = value

@@ -18,6 +18,11 @@ JSON = "application/json"
 XML = "application/xml"
 # The content types of answers. If the client accepts several equally, the first of them is used.
 CONTENT_TYPES = (JSON, XML, "text/xml")
+HTML = "text/html"
+
+# The quality of the entry of the header Accept that matches a type, and how specific the entry is.
+Preference = tuple[float, int]
+EXACT = 3
 
 
 def build_response(value: object, status: int = 200) -> Response:
@@ -42,17 +47,48 @@ def choose_content_type() -> str:
 
     JSON if it prefers none or only unsupported ones: an answer in JSON is more useful than an error.
     """
-    preferences = [
-        (preference.partition(";")[0].strip().lower(), quality)
-        for preference, quality in request.accept_mimetypes
-    ]
+    preferences = _list_preferences()
     return max(CONTENT_TYPES, key=lambda kind: _get_preference(kind, preferences))
 
 
-def _get_preference(kind: str, preferences: Sequence[tuple[str, float]]) -> tuple[float, int]:
+def is_browser() -> bool:
+    """Return whether the request is that of a browser, which shows a page better than JSON or XML.
+
+    It names HTML, prefers it to JSON, does not prefer XML to it, and neither has a token nor sends JSON or
+    XML. Some HTTP libraries also name HTML first by default, so the header Accept alone is not enough.
+    """
+    if "Authorization" in request.headers or request.mimetype in CONTENT_TYPES:
+        return False
+    html, json, xml = _get_preferences_of_kinds()
+    return html[1] == EXACT and html > json and html >= xml
+
+
+def prefers_data() -> bool:
+    """Return whether the request has a token, or names JSON or XML and prefers it to HTML."""
+    if "Authorization" in request.headers:
+        return True
+    html, *others = _get_preferences_of_kinds()
+    return any(other[1] == EXACT and other > html for other in others)
+
+
+def _get_preferences_of_kinds() -> tuple[Preference, Preference, Preference]:
+    """Return the preferences of the request for HTML, JSON and XML."""
+    preferences = _list_preferences()
+    html, json, *xml = (_get_preference(kind, preferences) for kind in (HTML, *CONTENT_TYPES))
+    return html, json, max(xml)
+
+
+def _list_preferences() -> list[tuple[str, float]]:
+    return [
+        (preference.partition(";")[0].strip().lower(), quality)
+        for preference, quality in request.accept_mimetypes
+    ]
+
+
+def _get_preference(kind: str, preferences: Sequence[tuple[str, float]]) -> Preference:
     """Return the quality of the most specific entry that matches this type, and how specific it is."""
     type_range = f"{kind.partition('/')[0]}/*"
-    for precision, name in ((3, kind), (2, type_range), (1, "*/*")):
+    for precision, name in ((EXACT, kind), (2, type_range), (1, "*/*")):
         found = [quality for preference, quality in preferences if preference == name]
         if found:
             return max(found), precision if max(found) else 0

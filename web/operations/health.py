@@ -39,9 +39,31 @@ def healthz() -> Response:
     return jsonify({"status": "alive"})
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The health of the installation: `status` is ready, degraded or unavailable."""
+
+    status: str
+    parts: dict[str, str]
+    channels: dict[str, str]
+    dead_letters: int | None
+
+
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
     """Answer 200 if alerts can be committed. The body shows other problems; they do not change the status."""
+    found = report()
+    body = {
+        "status": found.status,
+        **found.parts,
+        "channels": found.channels,
+        "dead_letters": found.dead_letters,
+    }
+    return jsonify(body), 503 if found.status == "unavailable" else 200
+
+
+def report() -> Report:
+    """Find out whether alerts can be committed, and which other problems there are."""
     result, settings = probe.check(), current_app.config["SETTINGS"]
     channels = {
         spec.name: "not set" if find_unset(settings, spec.name) else "ok" for spec in CHANNELS.values()
@@ -54,8 +76,7 @@ def readyz() -> tuple[Response, int]:
     }
     ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
-    body = {"status": status, **parts, "channels": channels, "dead_letters": result.dead_letters}
-    return jsonify(body), 200 if ready else 503
+    return Report(status, parts, channels, result.dead_letters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The pages that signed links open."""
+"""The pages that signed links open, and those that a browser gets at / and for a refusal."""
