@@ -28,6 +28,8 @@ log = structlog.get_logger()
 
 # The pause while the database cannot be written.
 RETRY_S = 2.0
+# How long the first alert may take until the answer has its incident. Most take some hundredths.
+FIRST_ALERT_S = 5
 # The key that signs the links in messages.
 LINKS = "links"
 
@@ -44,10 +46,11 @@ class Credentials:
     webhook_urls: dict[str, list[str]]
 
     def build_curl(self) -> str:
-        """Return a command that opens an incident."""
+        """Return a command that opens an incident and shows its number and the trace_id of the alert."""
         alert = {"message": "Disk is almost full", "summary": "/var at 96 %", "alert_type": "critical"}
         alert["entity_id"] = "db1-var"
-        words = ["curl", "-X", "POST", f"{self.base_url}/api/events/{self.integration_key}/"]
+        url = self.webhook_urls[APPLICATIONS[GENERIC].extension][0]
+        words = ["curl", "-X", "POST", url, "-H", f"Prefer: wait={FIRST_ALERT_S}"]
         words += ["-H", "Content-Type: application/json", "-d", json.dumps(alert)]
         return shlex.join(words)
 
@@ -189,4 +192,5 @@ def build_welcome(settings: Settings, credentials: Credentials | None, *, to_ter
     for urls in credentials.webhook_urls.values():
         lines += [f"  {'webhook_url':16} {url}" for url in urls]
     lines += ["", f"They are stored in {path}", "", "Send a first alert:", "", credentials.build_curl(), ""]
+    lines += ["The answer has the number of its incident. See why people are notified: tocsin why last", ""]
     return "\n".join(lines)

@@ -4,6 +4,8 @@ import json
 import os
 import pty
 import select
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,12 +16,14 @@ import psycopg
 import pytest
 import structlog
 
+from models.domain.identity import is_uuid
 from models.store.base import connection, db, open_store
 from models.store.ids import digest
 from models.tables.accounts import Account, Secret, Token
 from models.tables.services import Integration
 from runtime.settings import load
 from tests.support.processes import build_environment, find_free_port, tocsin
+from tests.support.requirements import skip_or_fail
 from tests.support.stores import get_settings, get_url
 from tocsin.server import first_start
 
@@ -101,7 +105,9 @@ def test_first_starts_of_parallel_processes_create_one_account(home):
     db.close_all()
 
 
-def test_credentials_are_printed_to_a_terminal(home):
+def test_credentials_are_printed_to_a_terminal_with_a_command_that_opens_an_incident(home):
+    if shutil.which("curl") is None:
+        skip_or_fail("curl is not installed")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "tocsin", "up"],
@@ -111,7 +117,10 @@ def test_credentials_are_printed_to_a_terminal(home):
     )
     os.close(theirs)
     try:
-        shown = read_until(ours, b"curl -X POST")
+        shown = read_until(ours, b"tocsin why last")
+        command = next(line for line in shown.splitlines() if line.startswith("curl "))
+        straight = {**os.environ, "NO_PROXY": "*"}
+        answer = json.loads(subprocess.check_output([*shlex.split(command), "-sS"], timeout=20, env=straight))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
@@ -119,7 +128,9 @@ def test_credentials_are_printed_to_a_terminal(home):
 
     stored = json.loads((home / "credentials.json").read_text())
     assert stored["token"] in shown
-    assert f"/api/events/{stored['integration_key']}/" in shown
+    assert f"/api/integration/generic/{stored['integration_key']}/" in command
+    assert (answer["incident"], answer["incident_created"]) == (1, True)
+    assert is_uuid(answer["trace_id"])
 
 
 def read_until(handle: int, ending: bytes) -> str:
