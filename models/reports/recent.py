@@ -45,6 +45,7 @@ class RecentAlert:
     service: str | None
     incident_number: int | None
     incident_created: bool
+    notified_nobody: bool
     reason: str | None
 
 
@@ -71,9 +72,11 @@ def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: b
     With `notified_nobody`, leave out alerts that only acknowledge or resolve: they ask nobody.
     """
     service = peewee.fn.COALESCE(Event.service, Receipt.service)
+    was_notified = _was_somebody_notified()
+    identifiers = {account.id: account.account_identifier for account in accounts}
     query = (
         Receipt.select(
-            Account.account_identifier,
+            Receipt.account,
             Receipt.received_at,
             Receipt.state,
             Receipt.error,
@@ -88,12 +91,12 @@ def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: b
             Event.state,
             Event.error,
             Event.reasons,
+            was_notified,
         )
-        .join(Account)
-        .join_from(Receipt, Event, peewee.JOIN.LEFT_OUTER)
+        .join(Event, peewee.JOIN.LEFT_OUTER)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
         .join_from(Receipt, Service, peewee.JOIN.LEFT_OUTER, on=(Service.id == service))
-        .where(Receipt.account.in_([account.id for account in accounts]))
+        .where(Receipt.account.in_(list(identifiers)))
         .order_by(Receipt.id.desc(), Event.position.desc(), Event.id.desc())
         .limit(limit)
     )
@@ -101,10 +104,10 @@ def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: b
         asks_somebody = Event.alert_type.is_null() | Event.alert_type.not_in(
             [AlertType.ACKNOWLEDGED, AlertType.RESOLVED]
         )
-        query = query.where(asks_somebody, ~_was_somebody_notified())
+        query = query.where(asks_somebody, ~was_notified)
     return [
         RecentAlert(
-            account=account,
+            account=identifiers[account],
             accepted_at=at,
             status=STATE_NAMES[
                 get_state(state, bool(error))
@@ -119,6 +122,7 @@ def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: b
             service=service_name,
             incident_number=number,
             incident_created=bool(has_opened),
+            notified_nobody=not is_notified,
             reason=_describe_last(event_error or error, reasons),
         )
         for (
@@ -137,6 +141,7 @@ def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: b
             event_state,
             event_error,
             reasons,
+            is_notified,
         ) in query.tuples()
     ]
 

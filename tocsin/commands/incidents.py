@@ -27,7 +27,7 @@ from tocsin.commands.accounts import account_option, as_json_option, find_accoun
 from tocsin.commands.oncall import account_option as accounts_option
 from tocsin.commands.oncall import find_accounts
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
-from tocsin.commands.read_only import open_read_only
+from tocsin.commands.read_only import BadArguments, open_read_only
 from workers import queue
 
 Row = TypeVar("Row", RecentAlert, RecentIncident)
@@ -105,7 +105,7 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
     """Change the status of an incident in the name of this command. Raise if the incident cannot get it."""
     number = trace_ids.parse_number(reference)
     if number is None:
-        raise click.UsageError(to_printable(f"{reference} is not the number of an incident: write 12"))
+        raise BadArguments(f"{reference} is not the number of an incident: write a number such as 12")
     settings = load()
     if not structlog.is_configured():
         logs.configure("error", "command")
@@ -180,8 +180,14 @@ def _build_alert_row(alert: RecentAlert) -> tuple[str, ...]:
         shorten(alert.message if alert.message is not None else "(not processed)"),
         f"#{alert.incident_number}" if alert.incident_number else "",
         alert.trace_id,
-        alert.reason or "",
+        _describe(alert),
     )
+
+
+def _describe(alert: RecentAlert) -> str:
+    """Return the reason of the alert; a stage can create notifications that were not sent."""
+    is_unsent = alert.incident_number is not None and alert.notified_nobody
+    return " ".join(filter(None, (alert.reason, "No message about it was sent so far." if is_unsent else "")))
 
 
 def _format_time(at: datetime) -> str:
