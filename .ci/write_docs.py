@@ -23,9 +23,31 @@ BEGIN, END = "<!-- executed files: begin -->", "<!-- executed files: end -->"
 
 SETTINGS_HEAD = """# Settings
 
-All settings are environment variables. Every process reads them once at its start. An unknown `TOCSIN_` name
-or a value that cannot be used stops the start with a line that says why. `tocsin settings` shows the values
-in use. This page is made from the table in `runtime/settings.py` by `make docs`.
+Settings are environment variables, or stand in `tocsin.toml` in the data folder. The environment wins.
+Servers and commands read both once, at their start. `tocsin settings` shows the values and where each is
+from.
+
+**The data folder** is found by `--home FOLDER`, then `TOCSIN_HOME`, then `./var`. It must belong to the user
+that runs Tocsin. A command that finds no data there says so and creates nothing. `tocsin up`, `web`,
+`worker`, `clock`, `migrate` and `init` create a folder that is missing. They do not use a folder that has
+only files of others.
+
+**The file** has the names of the table in lower case and without `TOCSIN_`. Only its owner may read it (mode
+0600), otherwise Tocsin does not start. `tocsin init` writes it.
+
+```toml
+public_url = "https://tocsin.example.org"
+smtp_host = "mail.example.org"
+smtp_port = 587
+smtp_tls = "starttls"
+smtp_plain_login = false
+trusted_proxies = ["10.0.0.0/8"]
+```
+
+**An error stops the start** with one line that says what would be right. An unknown name is an error too, in
+the environment (`TOCSIN_` names) and in the file. The values of secrets are never shown.
+
+This page is made from the table in `runtime/settings.py` by `make docs`.
 
 | variable | default | unit | meaning |
 |---|---|---|---|

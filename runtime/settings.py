@@ -1,148 +1,35 @@
-"""The table of all settings: environment variables TOCSIN_*, read once into one frozen object."""
+"""The table of all settings: environment variables TOCSIN_*, and the same names in tocsin.toml.
 
-import ipaddress
+They are read once into one frozen object.
+"""
+
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-
-class BadSetting(ValueError):
-    """A setting with which Tocsin cannot start; the text says what to change."""
-
-
-def _parse_port(text: str) -> int:
-    number = int(text)
-    if not 0 < number < 65536:
-        raise ValueError("use a port from 1 to 65535")
-    return number
-
-
-def _parse_optional_port(text: str) -> int:
-    return _parse_port(text) if text else 0
-
-
-def _parse_count(text: str) -> int:
-    number = int(text)
-    if not 0 < number <= 1024:
-        raise ValueError("use a whole number from 1 to 1024")
-    return number
-
-
-def _parse_bool(text: str) -> bool:
-    known = {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "on": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "off": False,
-    }
-    try:
-        return known[text.lower()]
-    except KeyError:
-        raise ValueError("use 1 or 0") from None
-
-
-def _build_choice_parser(*choices: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"use one of {', '.join(choices)}")
-        return text
-
-    return parse
-
-
-def _build_url_parser(*schemes: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text and not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
-            raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
-        return text.rstrip("/")
-
-    return parse
-
-
-def _parse_redis_url(text: str) -> str:
-    url = _build_url_parser("redis", "rediss", "unix")(text)
-    try:
-        _ = urlsplit(url).port
-    except ValueError:
-        # The text that is not a valid port may be a part of the password, so the error does not quote it.
-        raise ValueError("its host and port cannot be read; in a password write %2F for /") from None
-    return url
-
-
-def _parse_switch_url(text: str) -> str:
-    """Return the URL unchanged: its server may distinguish a path with a final slash from one without."""
-    _build_url_parser("http", "https")(text)
-    try:
-        known = not text or (urlsplit(text).hostname and urlsplit(text).port != 0)
-    except ValueError:
-        known = False
-    if not known:
-        raise ValueError("its host and port cannot be read")
-    if not text.isascii() or any(char <= " " or char == "\x7f" for char in text):
-        raise ValueError("write blanks and characters outside ASCII as %xx")
-    if "@" in urlsplit(text).netloc:
-        raise ValueError("it may contain a token, but no user and password")
-    return text
-
-
-def _parse_period(text: str) -> int:
-    seconds = int(text)
-    if not 10 <= seconds <= 86_400:
-        raise ValueError("use 10 to 86400 seconds")
-    return seconds
-
-
-def _build_days_parser(lowest: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        days = int(text)
-        if not lowest <= days <= 36_500:
-            raise ValueError(f"use {lowest} to 36500 days")
-        return days
-
-    return parse
-
-
-def _parse_file(text: str) -> str:
-    if text and not Path(text).is_file():
-        raise ValueError("the file does not exist")
-    return text
-
-
-def _parse_networks(text: str) -> tuple[str, ...]:
-    found = []
-    for name in (name.strip() for name in text.split(",")):
-        try:
-            network = ipaddress.ip_network(name)
-        except ValueError as error:
-            # The library quotes the address and says what is wrong with it.
-            raise ValueError(f"use networks like 10.0.0.0/8, separated by commas: {error}") from None
-        if not network.prefixlen:
-            raise ValueError(f"{network} has all addresses: every client could choose its own address")
-        found.append(str(network))
-    return tuple(found)
-
-
-def _parse_optional_networks(text: str) -> tuple[str, ...]:
-    return _parse_networks(text) if text.strip() else ()
-
-
-# The stages after which a new queue can begin; a test compares them with the list of the pipeline.
-SPLIT_AFTER = ("normalize", "route", "rules")
-
-
-def _parse_stages(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    unknown = sorted(set(names) - set(SPLIT_AFTER))
-    if unknown:
-        raise ValueError(f"no queue can begin after {', '.join(unknown)}; use {', '.join(SPLIT_AFTER)}")
-    return names
+from runtime import data_folder, settings_file
+from runtime.setting_values import (
+    BadSetting,
+    build_choice_parser,
+    build_number_parser,
+    build_url_parser,
+    parse_bool,
+    parse_count,
+    parse_email,
+    parse_file,
+    parse_folder,
+    parse_host,
+    parse_optional_networks,
+    parse_optional_port,
+    parse_port,
+    parse_redis_url,
+    parse_sender,
+    parse_stages,
+    parse_switch_url,
+    parse_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,33 +53,33 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("home", "./var", lambda text: Path(text).absolute(), "data folder"),
-    Setting("host", "127.0.0.1", str, "address that web listens on"),
-    Setting("port", "8080", _parse_port, "port that web listens on"),
-    Setting("public_url", "", _build_url_parser("http", "https"), "URL under which users open web; default: http://HOST:PORT"),
-    Setting("trusted_proxies", "", _parse_optional_networks, "networks of reverse proxies, for example 10.0.0.0/8, separated by commas: their X-Forwarded-For is believed"),
-    Setting("database_url", "", _build_url_parser("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
-    Setting("redis_url", "", _parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
-    Setting("owner_email", "owner@localhost", str, "e-mail address of the first account's owner"),
-    Setting("web_threads", "64", _parse_count, "alerts that one web process handles at the same time; half as many other requests"),
-    Setting("worker_threads", "8", _parse_count, "queue messages that one worker processes at the same time"),
-    Setting("pipeline_queues", "", _parse_stages, "stages after which a new queue begins, separated by commas"),
-    Setting("smtp_host", "", str, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email", "stakeholder_mail")),
-    Setting("smtp_port", "25", _parse_port, "port of the mail relay"),
-    Setting("smtp_tls", "none", _build_choice_parser("none", "starttls", "tls"), "none, starttls or tls"),
-    Setting("smtp_ca_file", "", _parse_file, "file with certificates to trust for the mail relay, in addition to those of the system"),
-    Setting("smtp_user", "", str, "user name for the mail relay"),
-    Setting("smtp_password", "", str, "password for the mail relay", secret=True),
-    Setting("smtp_plain_login", "0", _parse_bool, "1: the password may be sent to the mail relay without TLS"),
-    Setting("smtp_from", "tocsin@localhost", str, "sender address of e-mails"),
-    Setting("open_alert_status", "0", _parse_bool, "1: the alert status operation needs no token"),
-    Setting("dead_mans_switch_url", "", _parse_switch_url, "dead-man's switch: URL that Tocsin requests by GET while it is healthy; empty: off", secret=True),
-    Setting("dead_mans_switch_every", "60", _parse_period, "time between two requests of the dead-man's switch", "seconds"),
-    Setting("keep_alerts", "30", _build_days_parser(1), "how long alerts and their traces are kept", "days"),
-    Setting("keep_notifications", "1095", _build_days_parser(0), "how long notifications, messages and delivery attempts of resolved incidents are kept; 0: for ever", "days"),
-    Setting("keep_incidents", "1095", _build_days_parser(0), "how long resolved incidents, with their timeline, are kept; 0: for ever", "days"),
-    Setting("metrics_port", "", _parse_optional_port, "port on which each process shows the metrics of its host; empty: off"),
-    Setting("log_level", "info", _build_choice_parser("debug", "info", "warning", "error"), "debug, info, warning or error"),
+    Setting("home", "./var", parse_folder, "data folder"),
+    Setting("host", "127.0.0.1", parse_host, "address that web listens on"),
+    Setting("port", "8080", parse_port, "port that web listens on"),
+    Setting("public_url", "", build_url_parser("http", "https"), "URL under which users open web; default: http://HOST:PORT"),
+    Setting("trusted_proxies", "", parse_optional_networks, "networks of reverse proxies, for example 10.0.0.0/8, separated by commas: their X-Forwarded-For is believed"),
+    Setting("database_url", "", build_url_parser("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
+    Setting("redis_url", "", parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
+    Setting("owner_email", "owner@localhost", parse_email, "e-mail address of the first account's owner"),
+    Setting("web_threads", "64", parse_count, "alerts that one web process handles at the same time; half as many other requests"),
+    Setting("worker_threads", "8", parse_count, "queue messages that one worker processes at the same time"),
+    Setting("pipeline_queues", "", parse_stages, "stages after which a new queue begins, separated by commas"),
+    Setting("smtp_host", "", parse_host, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email", "stakeholder_mail")),
+    Setting("smtp_port", "25", parse_port, "port of the mail relay"),
+    Setting("smtp_tls", "none", build_choice_parser("none", "starttls", "tls"), "none, starttls or tls"),
+    Setting("smtp_ca_file", "", parse_file, "file with certificates to trust for the mail relay, in addition to those of the system"),
+    Setting("smtp_user", "", parse_text, "user name for the mail relay"),
+    Setting("smtp_password", "", parse_text, "password for the mail relay", secret=True),
+    Setting("smtp_plain_login", "0", parse_bool, "1: the password may be sent to the mail relay without TLS"),
+    Setting("smtp_from", "tocsin@localhost", parse_sender, "sender address of e-mails"),
+    Setting("open_alert_status", "0", parse_bool, "1: the alert status operation needs no token"),
+    Setting("dead_mans_switch_url", "", parse_switch_url, "dead-man's switch: URL that Tocsin requests by GET while it is healthy; empty: off", secret=True),
+    Setting("dead_mans_switch_every", "60", build_number_parser(10, 86_400, "seconds"), "time between two requests of the dead-man's switch", "seconds"),
+    Setting("keep_alerts", "30", build_number_parser(1, 36_500, "days"), "how long alerts and their traces are kept", "days"),
+    Setting("keep_notifications", "1095", build_number_parser(0, 36_500, "days"), "how long notifications, messages and delivery attempts of resolved incidents are kept; 0: for ever", "days"),
+    Setting("keep_incidents", "1095", build_number_parser(0, 36_500, "days"), "how long resolved incidents, with their timeline, are kept; 0: for ever", "days"),
+    Setting("metrics_port", "", parse_optional_port, "port on which each process shows the metrics of its host; empty: off"),
+    Setting("log_level", "info", build_choice_parser("debug", "info", "warning", "error"), "debug, info, warning or error"),
 )  # fmt: skip
 
 
@@ -229,25 +116,80 @@ class Settings:
     log_level: str
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The text of a setting and where it is from. `name` is what an error calls the setting."""
+
+    text: str
+    source: str
+    name: str
+
+
+DEFAULT, ENVIRONMENT, FILE = "default", "environment", "file"
+
+
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings of an environment. Raise BadSetting for an unknown TOCSIN_ name or a bad value."""
-    known = {setting.variable for setting in SETTINGS}
+    """Return the settings of an environment and of the file in its data folder. Raise BadSetting.
+
+    The environment wins. An unknown name in either is an error.
+    """
+    return parse_settings(read_given(environ))
+
+
+def read_given(environ: Mapping[str, str] = os.environ) -> dict[str, Given]:
+    """Return the text of each setting: from the environment, else from the file, else the default."""
+    _require_known(environ)
+    home = _parse(SETTINGS[0], _read_one(SETTINGS[0], environ, {}, ""))
+    data_folder.check(home)
+    path = home / settings_file.NAME
+    in_file = settings_file.read(path, [setting.name for setting in SETTINGS])
+    return {setting.name: _read_one(setting, environ, in_file, str(path)) for setting in SETTINGS}
+
+
+def _require_known(environ: Mapping[str, str]) -> None:
+    known = [setting.variable for setting in SETTINGS]
     unknown = sorted(name for name in environ if name.startswith("TOCSIN_") and name not in known)
     if unknown:
-        raise BadSetting(f"unknown setting {', '.join(unknown)}; known settings: {', '.join(sorted(known))}")
-    values = {
-        setting.name: _parse(setting, environ.get(setting.variable, setting.default)) for setting in SETTINGS
-    }
+        raise BadSetting("; ".join(settings_file.describe_unknown(name, known) for name in unknown))
+
+
+def _read_one(setting: Setting, environ: Mapping[str, str], in_file: Mapping[str, str], path: str) -> Given:
+    if setting.variable in environ:
+        return Given(environ[setting.variable], ENVIRONMENT, setting.variable)
+    if setting.name in in_file:
+        return Given(in_file[setting.name], FILE, f"{setting.name} in {path}")
+    return Given(setting.default, DEFAULT, setting.variable)
+
+
+def parse_settings(given: Mapping[str, Given]) -> Settings:
+    """Return the parsed settings. Raise BadSetting."""
+    values = {setting.name: _parse(setting, given[setting.name]) for setting in SETTINGS}
     if values["metrics_port"] == values["port"]:
-        raise BadSetting("TOCSIN_METRICS_PORT cannot be used: it is the port of web (TOCSIN_PORT)")
+        raise BadSetting(
+            f"{given['metrics_port'].name} must be another port than that of web (TOCSIN_PORT);"
+            f" it is {given['metrics_port'].text!r}"
+        )
     has_login = values["smtp_host"] and values["smtp_user"]
     if has_login and values["smtp_tls"] == "none" and not values["smtp_plain_login"]:
         raise BadSetting(
-            "TOCSIN_SMTP_USER cannot be used: without TLS, everybody on the way to the mail relay can read the"
-            " password. Set TOCSIN_SMTP_TLS to starttls or tls, or set TOCSIN_SMTP_PLAIN_LOGIN=1"
+            f"{given['smtp_user'].name} needs TLS: without it, everybody on the way to the mail relay can read"
+            " the password. Set TOCSIN_SMTP_TLS to starttls or tls, or set TOCSIN_SMTP_PLAIN_LOGIN=1"
         )
     values["public_url"] = values["public_url"] or _build_local_url(values["host"], values["port"])
     return Settings(**values)
+
+
+def list_values(settings: Settings) -> dict[str, object]:
+    """Return the values as JSON, by variable. Of a secret, only whether it is set."""
+    return {setting.variable: _to_json(setting, getattr(settings, setting.name)) for setting in SETTINGS}
+
+
+def _to_json(setting: Setting, value: object) -> object:
+    if setting.secret:
+        return bool(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def find_unset(settings: Settings, channel: str) -> str | None:
@@ -256,12 +198,12 @@ def find_unset(settings: Settings, channel: str) -> str | None:
     return next((setting.variable for setting in needed if not getattr(settings, setting.name)), None)
 
 
-def _parse(setting: Setting, text: str) -> Any:
+def _parse(setting: Setting, given: Given) -> Any:
     try:
-        return setting.parse(text)
+        return setting.parse(given.text)
     except ValueError as error:
-        value_text = "" if setting.secret else f" (it is {text!r})"
-        raise BadSetting(f"{setting.variable} cannot be used: {error}{value_text}") from None
+        value_text = "" if setting.secret else f"; it is {given.text!r}"
+        raise BadSetting(f"{given.name} must {error}{value_text}") from None
 
 
 def _build_local_url(host: str, port: int) -> str:

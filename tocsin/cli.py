@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -78,6 +79,7 @@ class Commands(click.Group):
             return None
         module, attribute = COMMANDS[name][0].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
+        add_home_option(command)
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,8 +87,33 @@ class Commands(click.Group):
             formatter.write_dl([(name, meaning) for name, (_, meaning) in COMMANDS.items()])
 
 
+def _use_home(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Let this process and those that it starts use this data folder."""
+    if value is not None:
+        os.environ["TOCSIN_HOME"] = str(Path(value).absolute()) if value.strip() else value
+
+
+home_option = click.option(
+    "--home",
+    metavar="FOLDER",
+    expose_value=False,
+    is_eager=True,
+    callback=_use_home,
+    help="Data folder; default: TOCSIN_HOME, or ./var.",
+)
+
+
+def add_home_option(command: click.Command) -> None:
+    """Let a command, and the commands below it, take --home too."""
+    if all(option.name != "home" for option in command.params):
+        home_option(command)
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        add_home_option(below)
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tocsin", message="%(version)s")
+@home_option
 def tocsin() -> None:
     """Self-hosted incident management and on-call."""
 
@@ -100,7 +127,7 @@ def main() -> None:
     if any("\udc80" <= char <= "\udcff" for arg in sys.argv for char in arg):
         _exit_with_error("the command line is not valid UTF-8", 2)
     try:
-        # The first command can be any command, and creates the database with the key that signs links.
+        # Some commands create the database with the key that signs links.
         os.umask(0o077)
         tocsin.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -115,7 +142,7 @@ def main() -> None:
 
 
 # Errors with their modules. An error can occur only if its module is loaded.
-USAGE_ERRORS = (("runtime.settings", "BadSetting"), ("models.store.postgresql", "BadUrl"))
+USAGE_ERRORS = (("runtime.setting_values", "BadSetting"), ("models.store.postgresql", "BadUrl"))
 KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),

@@ -152,7 +152,7 @@ def parse_url(url: str) -> dict[str, str | int | None]:
     ports = str(parsed.get("port", "")).replace(",", "")
     if "@" in f"{parsed.get('host')}{parsed.get('dbname')}" or not (ports.isdecimal() or not ports):
         raise BadUrl(
-            "TOCSIN_DATABASE_URL cannot be used: it must be postgresql://USER:PASSWORD@HOST:5432/NAME; "
+            "TOCSIN_DATABASE_URL must be postgresql://USER:PASSWORD@HOST:5432/NAME; "
             "in the password write %40 for @, %2F for /, and so on"
         )
     return parsed

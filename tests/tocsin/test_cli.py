@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from click.testing import CliRunner
 
 from models.store.base import db
 from tests.support import stores
-from tests.support.processes import find_free_port, tocsin
+from tests.support.processes import build_environment, find_free_port, tocsin
 from tests.support.stores import get_settings
 from tocsin import cli
 from tocsin.commands import read_only
@@ -18,6 +20,7 @@ from tocsin.commands import read_only
 @pytest.fixture
 def run(home):
     """run(word, ...): run a command in this process, which is faster than a new process."""
+    CliRunner().invoke(cli.tocsin, ["migrate"], env=get_settings(home))
     yield lambda *words: CliRunner().invoke(cli.tocsin, words, env=get_settings(home))
     db.close_all()
 
@@ -85,11 +88,15 @@ def test_the_settings_command_hides_secrets(home):
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        pytest.param({"TOCSIN_PORT": "x"}, "TOCSIN_PORT cannot be used", id="bad value"),
         pytest.param(
-            {"TOCSIN_REDIS_URL": "redis://:hun/ter2@h"}, "TOCSIN_REDIS_URL cannot be used", id="bare /"
+            {"TOCSIN_PORT": "x"}, "TOCSIN_PORT must be a whole number from 1 to 65535", id="bad value"
         ),
-        pytest.param({"TOCSIN_PROT": "80"}, "unknown setting TOCSIN_PROT", id="unknown name"),
+        pytest.param(
+            {"TOCSIN_REDIS_URL": "redis://:hun/ter2@h"}, "TOCSIN_REDIS_URL must have a host", id="bare /"
+        ),
+        pytest.param(
+            {"TOCSIN_PROT": "80"}, "unknown setting TOCSIN_PROT: did you mean TOCSIN_PORT?", id="unknown name"
+        ),
     ],
 )
 def test_an_invalid_setting_is_an_error_in_one_sentence(home, settings, text):
@@ -106,7 +113,7 @@ def test_every_command_reports_an_invalid_setting(home, command):
     ended = tocsin(home, command, TOCSIN_PORT="x")
 
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert ended.stderr.startswith("tocsin: TOCSIN_PORT cannot be used")
+    assert ended.stderr.startswith("tocsin: TOCSIN_PORT must be")
 
 
 def test_a_data_folder_below_a_file_is_an_error_in_one_sentence(tmp_path):
@@ -125,9 +132,9 @@ def test_a_data_folder_below_a_file_is_an_error_in_one_sentence(tmp_path):
         pytest.param(
             "nowhere.invalid/none", 1, "see TOCSIN_DATABASE_URL: .*nowhere.invalid", id="no such host"
         ),
-        pytest.param("127.0.0.1:x/none", 2, "TOCSIN_DATABASE_URL cannot be used", id="bad port"),
-        pytest.param("a@b@127.0.0.1:1/none", 2, "TOCSIN_DATABASE_URL cannot be used", id="bare @"),
-        pytest.param("127.0.0.1:1/none?word=1", 2, "TOCSIN_DATABASE_URL cannot be used", id="unknown word"),
+        pytest.param("127.0.0.1:x/none", 2, "TOCSIN_DATABASE_URL must be", id="bad port"),
+        pytest.param("a@b@127.0.0.1:1/none", 2, "TOCSIN_DATABASE_URL must be", id="bare @"),
+        pytest.param("127.0.0.1:1/none?word=1", 2, "TOCSIN_DATABASE_URL must be", id="unknown word"),
     ],
 )
 def test_an_unreachable_database_is_an_error_in_one_sentence(home, url, code, text):
@@ -159,13 +166,105 @@ def test_every_command_reports_an_unreachable_database(home, command, code):
     assert "hunter2" not in ended.stderr
 
 
-@pytest.mark.parametrize("command", READ_ONLY_COMMANDS)
-def test_a_read_only_command_creates_no_data_folder(tmp_path, command):
+WRITING_COMMANDS = (
+    "account add x a@example.org", "token list", "test-message x", "dead-letters", "rotate-link-key",
+    "stakeholders list", "application list",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [*((name, 3) for name in READ_ONLY_COMMANDS), *((name, 1) for name in WRITING_COMMANDS)],
+)
+def test_a_command_that_finds_no_data_says_so_and_creates_nothing(tmp_path, command, code):
     ended = tocsin(tmp_path / "typo", *command.split(), TOCSIN_DATABASE_URL="")
 
-    assert (ended.returncode, ended.stdout) == (3, "")
-    assert ended.stderr == f"tocsin: no database in {tmp_path / 'typo'}: see TOCSIN_HOME\n"
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert ended.stderr == (
+        f"tocsin: no data of Tocsin in {tmp_path / 'typo'}:"
+        " choose the data folder with --home or TOCSIN_HOME\n"
+    )
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["token list", "check"])
+def test_a_command_does_not_fill_an_empty_database(home, command):
+    if not stores.SERVER:
+        pytest.skip("an empty SQLite database is a missing file")
+    ended = tocsin(home, *command.split())
+
+    assert ended.returncode in (1, 3)
+    assert ended.stderr == "tocsin: the database is empty: start Tocsin, or run `tocsin migrate`\n"
+
+
+@pytest.mark.parametrize("place", ["before", "after", "below"])
+def test_the_option_home_wins_against_the_variable(tmp_path, place):
+    home, words = ["--home", str(tmp_path / "chosen")], ["token", "list"]
+    commands = {"before": [*home, *words], "after": [*words, *home], "below": ["token", *home, "list"]}
+
+    ended = tocsin(tmp_path / "other", *commands[place], TOCSIN_DATABASE_URL="")
+
+    assert f"no data of Tocsin in {tmp_path / 'chosen'}" in ended.stderr
+
+
+def test_without_option_and_variable_the_home_is_var_in_this_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    environment = {**build_environment(tmp_path), "TOCSIN_DATABASE_URL": ""}
+    del environment["TOCSIN_HOME"]
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "tocsin", "check"], env=environment, capture_output=True, text=True
+    )
+
+    assert f"no data of Tocsin in {tmp_path / 'var'}:" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "migrate"])
+def test_a_home_with_files_of_others_is_not_changed(tmp_path, command):
+    if stores.SERVER and command == "migrate":
+        pytest.skip("on PostgreSQL, migrate does not use the folder")
+    home = tmp_path / "home"
+    home.mkdir(0o700)
+    (home / "thesis.tex").touch()
+
+    ended = tocsin(home, command)
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"tocsin: the folder {home} has files, but no data of Tocsin")
+    assert [path.name for path in home.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    "command", ["up", "web", "worker", "clock", "migrate", "settings", "check", "token list"]
+)
+def test_servers_and_commands_read_the_settings_file(home, command):
+    home.mkdir(0o700, exist_ok=True)
+    path = home / "tocsin.toml"
+    path.touch(0o600)
+    path.write_text("port = 'abc'")
+
+    ended = tocsin(home, *command.split())
+
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith(
+        f"tocsin: port in {path} must be a whole number from 1 to 65535; it is 'abc'"
+    )
+    assert [each.name for each in home.iterdir()] == ["tocsin.toml"]
+
+
+def test_the_settings_command_shows_where_a_value_is_from(home):
+    home.mkdir(0o700, exist_ok=True)
+    path = home / "tocsin.toml"
+    path.touch(0o600)
+    path.write_text("smtp_host = 'relay'\nsmtp_password = 'hunter2'\nport = 9000")
+
+    ended = tocsin(home, "settings", "--json", TOCSIN_PORT="9001")
+
+    rows = {row["name"]: (row["value"], row["source"]) for row in json.loads(ended.stdout)}
+    assert rows["TOCSIN_SMTP_HOST"] == ("relay", "file")
+    assert rows["TOCSIN_SMTP_PASSWORD"] == ("(set)", "file")
+    assert rows["TOCSIN_PORT"] == ("9001", "environment")
+    assert rows["TOCSIN_LOG_LEVEL"] == ("info", "default")
+    assert "hunter2" not in ended.stdout
 
 
 @pytest.mark.parametrize("command", ["oncall", "migrate"])
@@ -201,10 +300,9 @@ def test_an_unknown_command_is_an_error(home):
     assert tocsin(home, "nonsense").returncode == 2
 
 
-@pytest.mark.parametrize("words", [("migrate",), ("account", "add", "Example", "alice@example.org")])
-def test_the_first_command_creates_files_for_their_owner_only(home, words):
+def test_the_first_command_creates_files_for_their_owner_only(home):
     """The database contains the key that signs links."""
-    assert tocsin(home, *words, umask=0o022).returncode == 0
+    assert tocsin(home, "migrate", umask=0o022).returncode == 0
 
     # On PostgreSQL, a command may need no folder.
     created = [path for path in (home, *home.rglob("*")) if path.exists()]

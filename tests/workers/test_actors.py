@@ -5,7 +5,7 @@ import pytest
 from models.domain.channels import CHANNELS
 from models.tables.incidents import Incident
 from pipeline.topology import build_segments
-from runtime.settings import SPLIT_AFTER
+from runtime.setting_values import SPLIT_AFTER
 from tests.support.alerts import accept
 from workers import main, queue
 from workers.alerts import lane_actors, process_lane

@@ -10,7 +10,7 @@ from dramatiq.brokers.stub import StubBroker
 
 from models.store.base import db
 from models.tables.accounts import Liveness
-from runtime.settings import BadSetting
+from runtime.setting_values import BadSetting
 from tests.support.polling import wait_until
 from workers import main, middleware
 

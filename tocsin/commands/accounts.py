@@ -10,10 +10,11 @@ import click
 from models.domain.enums import AccountRole
 from models.lifecycle import offboarding, provisioning
 from models.store.base import connection, open_store, store
-from models.store.migrate import create_schema
+from models.store.migrate import require_schema
 from models.tables.accounts import Account, Token, User
 from runtime.settings import load
 from tocsin.commands.output import to_printable
+from tocsin.commands.read_only import require_data
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 account_option = click.option(
@@ -154,8 +155,9 @@ def revoke_token(number: int) -> None:
 def write_transaction() -> Iterator[None]:
     """Open the database in a write transaction."""
     settings = load()
+    require_data(settings)
     open_store(settings.database_url, settings.home)
-    create_schema(settings.home)
+    require_schema()
     with connection(), store().write_transaction():
         yield
 

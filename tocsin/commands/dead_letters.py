@@ -15,7 +15,7 @@ import structlog
 from models.reports import dead_letters
 from models.reports.dead_letters import DeadLetter, Key, Scope
 from models.store.base import connection, open_store
-from models.store.migrate import create_schema
+from models.store.migrate import require_schema
 from models.write import change_dead_letters
 from models.write.change_dead_letters import ChangeResult
 from pipeline.topology import build_segments, find_segment
@@ -24,6 +24,7 @@ from runtime.redis_socket import get_url
 from runtime.settings import Settings, load
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import format_table, to_printable
+from tocsin.commands.read_only import require_data
 from workers import queue
 
 log = structlog.get_logger()
@@ -152,8 +153,9 @@ def _open_database() -> Iterator[Settings]:
     """Open the database and return the settings."""
     settings = load()
     logs.configure(settings.log_level, "dead-letters")
+    require_data(settings)
     open_store(settings.database_url, settings.home)
-    create_schema(settings.home)
+    require_schema()
     with connection():
         yield settings
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 
 import click
 
-from runtime import logs, metrics_folder, parent_process
+from runtime import data_folder, logs, metrics_folder, parent_process
 from runtime.settings import Settings, load
 
 parent_option = click.option(
@@ -30,6 +30,7 @@ def up() -> None:
 
     settings = load()
     logs.configure(settings.log_level, "up")
+    data_folder.prepare(settings.home)
     supervisor.claim_lock(settings.home)
     listening.check_free(settings)
     credentials = prepare_process(settings, apply_migrations)
@@ -125,6 +126,7 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
         parent_process.end_with_parent(parent)
     settings = load()
     logs.configure(settings.log_level, kind)
+    data_folder.prepare(settings.home)
     metrics_folder.join(settings.home)
 
     from models.reports.save_liveness import keep_liveness

@@ -1,4 +1,4 @@
-"""Open the database for commands that only read: they neither create nor change it.
+"""Open the database for commands. Those that only read neither create nor change it.
 
 Their exit codes are listed in docs/operating.md.
 """
@@ -39,6 +39,27 @@ class NoResult(click.ClickException):
         click.echo(f"tocsin: {to_printable(self.message)}", err=True)
 
 
+class NoData(click.ClickException):
+    """The data folder has no data, so a command that writes has changed nothing."""
+
+    def show(self, file: IO[str] | None = None) -> None:
+        click.echo(f"tocsin: {to_printable(self.message)}", err=True)
+
+
+def find_missing_data(settings: Settings) -> str | None:
+    """Return what to do if the data folder has no data; None if it has. Opening a missing SQLite file would
+    create it."""
+    if settings.database_url or (settings.home / SQLITE_FILE).is_file():
+        return None
+    return f"no data of Tocsin in {settings.home}: choose the data folder with --home or TOCSIN_HOME"
+
+
+def require_data(settings: Settings) -> None:
+    """Raise NoData if the data folder of a command that writes has no data. Create nothing."""
+    if text := find_missing_data(settings):
+        raise NoData(text)
+
+
 @contextmanager
 def open_read_only() -> Iterator[Settings]:
     """Open the database of the settings for reading and return the settings.
@@ -50,9 +71,8 @@ def open_read_only() -> Iterator[Settings]:
     if not structlog.is_configured():
         logs.configure("error", "command")
     try:
-        # Opening a missing SQLite file would create it.
-        if not settings.database_url and not (settings.home / SQLITE_FILE).is_file():
-            raise NoResult(f"no database in {settings.home}: see TOCSIN_HOME")
+        if text := find_missing_data(settings):
+            raise NoResult(text)
         open_store(settings.database_url, settings.home)
         with connection():
             require_schema()

@@ -1,27 +1,37 @@
-"""`tocsin settings`: the table of settings with the values of this environment."""
+"""`tocsin settings`: the table of settings with the values that a process would use."""
 
 import json
-import os
 
 import click
 
-from runtime.settings import SETTINGS, Setting, load
+from runtime.settings import DEFAULT, SETTINGS, Given, Setting, parse_settings, read_given
+from tocsin.commands.output import to_printable
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def settings(as_json: bool) -> None:
-    """Show every setting, its value and its meaning. Secrets are not shown."""
-    load()
-    rows = [(setting.variable, format_value(setting), setting.meaning) for setting in SETTINGS]
+    """Show every setting, its value, where the value is from, and its meaning. Secrets are not shown."""
+    given = read_given()
+    parse_settings(given)
+    rows = [
+        (
+            setting.variable,
+            format_value(setting, given[setting.name]),
+            given[setting.name].source,
+            setting.meaning,
+        )
+        for setting in SETTINGS
+    ]
     if as_json:
-        click.echo(json.dumps([dict(zip(("name", "value", "meaning"), row, strict=True)) for row in rows]))
+        names = ("name", "value", "source", "meaning")
+        click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
         return
-    width = max(len(name) for name, _, _ in rows)
-    for name, value, meaning in rows:
-        click.echo(f"{name:{width}}  {value or '-':20}  {meaning}")
+    width = max(len(name) for name, *_ in rows)
+    for name, value, source, meaning in rows:
+        shown = f"{value or '-'}{'' if source == DEFAULT else f' ({source})'}"
+        click.echo(to_printable(f"{name:{width}}  {shown:30}  {meaning}"))
 
 
-def format_value(setting: Setting) -> str:
-    value = os.environ.get(setting.variable, setting.default)
-    return "(set)" if setting.secret and value else value
+def format_value(setting: Setting, given: Given) -> str:
+    return "(set)" if setting.secret and given.text else given.text

@@ -10,7 +10,7 @@ from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
 from models.lifecycle.messages import create_test_message
 from models.store.base import connection, open_store, store
-from models.store.migrate import create_schema
+from models.store.migrate import require_schema
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod
@@ -18,6 +18,7 @@ from runtime import logs
 from runtime.settings import load
 from tocsin.commands.accounts import account_option, as_json_option
 from tocsin.commands.output import to_printable
+from tocsin.commands.read_only import require_data
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM
 
@@ -33,8 +34,9 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
     """
     settings = load()
     logs.configure("error", "test-message")
+    require_data(settings)
     open_store(settings.database_url, settings.home)
-    create_schema(settings.home)
+    require_schema()
     deliver.configure(settings)
     with connection():
         results = [_send_test(contact) for contact in _list_contacts(_find_user(who, account_id))]

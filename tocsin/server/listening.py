@@ -6,7 +6,8 @@ import socket
 
 import structlog
 
-from runtime.settings import BadSetting, Settings
+from runtime.setting_values import BadSetting
+from runtime.settings import Settings
 
 log = structlog.get_logger()
 

@@ -16,7 +16,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from models.reports.metrics_page import page
 from models.store.base import STORE_ERRORS, connection
-from runtime.settings import BadSetting, Settings
+from runtime.setting_values import BadSetting
+from runtime.settings import Settings
 from tocsin.server.listening import listen
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "create_schema", lambda *_: None)
+    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
     own = ("--account", world.account.account_identifier)
     return lambda *arguments: CliRunner().invoke(application, [*arguments, *own])
 
@@ -68,6 +68,7 @@ def test_the_command_runs(tmp_path):
     home = tmp_path / "home"
     settings = get_settings(home)
     home.mkdir()
+    tocsin(home, "migrate", **settings)
     tocsin(home, "account", "add", "Example", "alice@example.org", **settings)
 
     added = tocsin(home, "application", "add", BROUGHT, "--as", "grafana", **settings)

@@ -65,7 +65,7 @@ def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "create_schema", lambda *_: None)
+    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
     account = ("--account", world.account.account_identifier)
     return lambda *arguments: CliRunner().invoke(command, [*arguments, *account])
 
