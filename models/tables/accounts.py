@@ -92,7 +92,7 @@ class Token(Table):
 
 
 class Secret(Table):
-    """A secret of the installation, for example the key that signs links."""
+    """A value of the installation: the key that signs links, and the last applied TOCSIN_OWNER_EMAIL."""
 
     name = peewee.CharField(max_length=64, unique=True)
     value = peewee.CharField(max_length=255)

@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
-from models.lifecycle import provisioning
+from models.lifecycle import owner_email, provisioning
 from models.store.base import STORE_ERRORS, connection, db, open_store, store
 from models.store.migrate import create_schema
 from models.tables.accounts import Account, Secret, User
@@ -72,6 +72,7 @@ def prepare(settings: Settings, schema: Callable[[Path], list[str]] = create_sch
         log.info("database migrations applied", applied=applied)
     with connection():
         if _is_provisioned():
+            _apply_owner_email(settings.owner_email)
             return None
         with store().write_transaction():
             _lock_secrets()
@@ -99,6 +100,16 @@ def prepare_process(
             time.sleep(RETRY_S)
 
 
+def _apply_owner_email(email: str) -> None:
+    """Apply the setting if it is new or was changed. Raises BadSetting if it cannot be applied."""
+    if owner_email.is_applied(email):
+        return
+    with store().write_transaction():
+        _lock_secrets()
+        if not owner_email.is_applied(email) and owner_email.apply(email):
+            log.info("the owner of the account has the address of TOCSIN_OWNER_EMAIL")
+
+
 def _is_provisioned() -> bool:
     return Secret.select().where(Secret.name == LINKS).exists()
 
@@ -116,7 +127,11 @@ def _provision(settings: Settings) -> Credentials | None:
     """
     Secret.create(name=LINKS, value=secrets.token_urlsafe(32))
     if Account.select().exists():
+        if not owner_email.is_applied(settings.owner_email):
+            owner_email.apply(settings.owner_email)
         return None
+    if settings.owner_email != owner_email.UNSET:
+        owner_email.store_applied(settings.owner_email)
     now = store().now()
     account, owner = provisioning.create_account("Default", settings.owner_email, now)
     team = provisioning.create_team(account, "First team", owner, now)

@@ -16,11 +16,14 @@ import psycopg
 import pytest
 import structlog
 
+from models.domain.enums import AccountRole
 from models.domain.identity import is_uuid
 from models.store.base import connection, db, open_store
 from models.store.ids import digest
-from models.tables.accounts import Account, Secret, Token
+from models.tables.accounts import Account, Secret, Token, User
 from models.tables.services import Integration
+from models.tables.users import ContactMethod
+from runtime.setting_values import BadSetting
 from runtime.settings import load
 from tests.support.processes import build_environment, find_free_port, tocsin
 from tests.support.requirements import skip_or_fail
@@ -195,3 +198,58 @@ def test_a_command_on_a_read_only_database_ends_with_one_clear_sentence(home, re
     assert ended.returncode == 1
     assert "read-only" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def start_with(home, email):
+    """Start as a process does, with this TOCSIN_OWNER_EMAIL; None: not set."""
+    given = {} if email is None else {"TOCSIN_OWNER_EMAIL": email}
+    first_start_in(load({**get_settings(home), **given}))
+
+
+def read_owner():
+    with connection():
+        owner = User.get(User.role == AccountRole.OWNER)
+        contacts = [contact.value for contact in ContactMethod.select() if contact.user_id == owner.id]
+    db.close_all()
+    return owner.email, contacts
+
+
+@pytest.mark.parametrize("first", [None, "alice@example.org"])
+def test_an_address_of_the_owner_that_is_set_later_is_applied(home, first):
+    start_with(home, first)
+    start_with(home, "alice@example.com")
+
+    assert read_owner() == ("alice@example.com", ["alice@example.com"])
+
+
+def test_an_address_of_the_owner_that_was_applied_before_changes_nothing(home):
+    """Also if people changed the owner since then."""
+    start_with(home, "alice@example.org")
+    with connection():
+        User.update(email="other@example.org").execute()
+    db.close_all()
+    start_with(home, "alice@example.org")
+    start_with(home, None)
+
+    assert read_owner()[0] == "other@example.org"
+
+
+def test_an_address_of_another_member_is_refused(home):
+    start_with(home, "alice@example.org")
+    assert tocsin(home, "user", "add", "bob@example.org").returncode == 0
+
+    with pytest.raises(BadSetting, match="must not be the address of another member"):
+        start_with(home, "bob@example.org")
+    assert read_owner()[0] == "alice@example.org"
+    assert tocsin(home, "account", "hand-over", "bob@example.org").returncode == 0
+    start_with(home, "bob@example.org")
+
+
+def test_an_address_is_not_applied_over_one_that_this_setting_did_not_set(home):
+    assert tocsin(home, "migrate").returncode == 0
+    assert tocsin(home, "account", "add", "Example", "alice@example.org").returncode == 0
+
+    with pytest.raises(BadSetting, match="must be the address of the account's owner, who has another one"):
+        start_with(home, "bob@example.org")
+    assert read_owner()[0] == "alice@example.org"
+    start_with(home, "alice@example.org")

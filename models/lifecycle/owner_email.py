@@ -1,0 +1,68 @@
+"""Apply TOCSIN_OWNER_EMAIL when it is set or changed after the first start.
+
+The last applied value is stored. So an owner whom people changed since then stays as it is, and a start is
+not refused because of it.
+"""
+
+import peewee
+
+from models.domain.enums import AccountRole
+from models.lifecycle import provisioning
+from models.tables.accounts import Account, Secret, User, bump_version
+from models.tables.users import ContactMethod
+from runtime.setting_values import BadSetting
+
+# The name of the row with the last applied value.
+OWNER_EMAIL = "owner_email"
+# The address of an owner for whom nobody chose one: the default of the setting.
+UNSET = "owner@localhost"
+
+
+def is_applied(email: str) -> bool:
+    """Return whether nothing is left to do: the setting has its default, or was applied before."""
+    return email == UNSET or Secret.select().where(_is_stored(), Secret.value == email).exists()
+
+
+def apply(email: str) -> bool:
+    """Give the address to the owner of the first account. Return whether it changed.
+
+    Needs a write transaction. Raises BadSetting if the owner has another address that this setting did not
+    set, or if another member has the address.
+    """
+    account = Account.select().order_by(Account.id).get_or_none()
+    if account is None:
+        return False
+    owner = User.get(User.account == account, User.role == AccountRole.OWNER)
+    member = provisioning.find_member(account, email)
+    if member is None and owner.email != UNSET and not Secret.select().where(_is_stored()).exists():
+        raise BadSetting(
+            "TOCSIN_OWNER_EMAIL must be the address of the account's owner, who has another one: change the"
+            " address of the owner in the account, or remove this setting"
+        )
+    if member not in (None, owner):
+        raise BadSetting(
+            "TOCSIN_OWNER_EMAIL must not be the address of another member: to make this member the owner, run"
+            " `tocsin account hand-over EMAIL`"
+        )
+    if member is None:
+        _change_address(owner, email)
+    store_applied(email)
+    return member is None
+
+
+def store_applied(email: str) -> None:
+    """Store the applied value. Needs a write transaction."""
+    if not Secret.update(value=email).where(_is_stored()).execute():
+        Secret.create(name=OWNER_EMAIL, value=email)
+
+
+def _is_stored() -> peewee.Expression:
+    return Secret.name == OWNER_EMAIL
+
+
+def _change_address(owner: User, email: str) -> None:
+    """Change the address and the contacts with it. The operator of the host vouches for the new address."""
+    is_same = (ContactMethod.user == owner) & (ContactMethod.value == owner.email)
+    ContactMethod.update(value=email, verified_value=email).where(is_same).execute()
+    User.update(email=email, verified_email=email).where(User.id == owner.id).execute()
+    bump_version(owner.account_id)
