@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any, NotRequired, TypedDict, TypeVar
 
 import peewee
-from marshmallow import post_load
+from marshmallow import post_load, validate
 
 from models.domain.enums import AssigneeStrategy, TargetType
 from models.lifecycle.provisioning import build_assignment_settings
@@ -50,7 +50,7 @@ class NewStep(Positioned):
     """A step in a request."""
 
     delay: NotRequired[int]
-    targets: NotRequired[list[NewTarget]]
+    targets: list[NewTarget]
 
 
 Item = TypeVar("Item", bound=Positioned)
@@ -67,11 +67,19 @@ class TargetSchema(Schema):
         return {**target, "target_id": target["target_id"].lower()}
 
 
+NO_TARGET = "Must name at least one person or schedule: a step without a target notifies nobody."
+
+
 class EscalationStepSchema(Schema):
     """A step: it notifies its targets `delay` minutes after the start of the escalation run."""
 
     delay = Number(min_value=0, max_value=MINUTES_LIMIT)
-    targets = List(Nested(TargetSchema))
+    targets = List(
+        Nested(TargetSchema),
+        required=True,
+        validate=validate.Length(min=1, error=NO_TARGET),
+        error_messages={"required": NO_TARGET},
+    )
     position = OptionalNumber(min_value=0)
     unique_id = Text(dump_only=True)
 
@@ -179,7 +187,7 @@ def _build_rules(team: Team, items: list[NewStep], known: Collection[str]) -> li
             "unique_id": make_uuid(),
             "delay": delay,
             "position": place,
-            "targets": _build_targets(rule.get("targets", [])),
+            "targets": _build_targets(rule["targets"]),
         }
         for place, (rule, delay) in enumerate(zip(ordered, delays, strict=True), start=1)
     ]
@@ -220,7 +228,7 @@ def _require_targets(team: Team, rules: list[NewStep], known: Collection[str]) -
     """Raise BadRequest unless all people are in the account and the team may use all schedules."""
     named: dict[int, list[tuple[str, str]]] = {kind: [] for kind in TargetType}
     for step, rule in enumerate(rules):
-        for place, target in enumerate(rule.get("targets", [])):
+        for place, target in enumerate(rule["targets"]):
             named[target["target_type"]].append((f"rules.{step}.targets.{place}", target["target_id"]))
     get_account_members(team.account, named[TargetType.USER])
     schedules = {target_id for _, target_id in named[TargetType.SCHEDULE]}

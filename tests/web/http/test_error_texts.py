@@ -82,11 +82,26 @@ def test_an_override_names_its_place(refuse, team):
 def test_a_step_names_its_targets_in_the_order_of_the_request(refuse, team, world):
     """Positions sort the steps, but the places are those of the request."""
     targets = [{"target_type": 2, "target_id": world.alice.username}, {"target_type": 2, "target_id": NOBODY}]
-    rules = [{"delay": 5, "targets": targets, "position": 2}, {"delay": 0, "targets": [], "position": 1}]
+    rules = [
+        {"delay": 5, "targets": targets, "position": 2},
+        {"delay": 0, "targets": targets[:1], "position": 1},
+    ]
 
     errors = refuse("POST", f"{team}/escalation_policies/", {"name": "Night", "rules": rules})
 
     assert errors == {"rules.0.targets.1": [f"{NOBODY} is not a member of this account."]}
+
+
+@pytest.mark.parametrize("step", [{"delay": 0}, {"delay": 0, "targets": []}])
+def test_a_step_needs_a_target(refuse, team, world, step):
+    target = {"target_type": 2, "target_id": world.alice.username}
+
+    errors = refuse(
+        "POST", f"{team}/escalation_policies/", {"name": "Night", "rules": [{"targets": [target]}, step]}
+    )
+
+    text = "Must name at least one person or schedule: a step without a target notifies nobody."
+    assert errors == {"rules.1.targets": [text]}
 
 
 def test_a_step_names_a_schedule_that_it_may_not_use(refuse, team):

@@ -172,7 +172,7 @@ def build_rules(*steps: tuple, **more) -> dict:
 
 
 def test_a_policy_keeps_its_steps_in_order_and_numbers_them(ask, team, world):
-    body = build_rules((0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10",))
+    body = build_rules((0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10", world.bob.username))
 
     made = ask("POST", f"{team}/escalation_policies/", body).json
 
@@ -199,6 +199,7 @@ def test_positions_from_a_client_are_used(ask, team, world):
     "wrong",
     [
         {"rules": [{"delay": 5}, {"delay": 4}]}, {"rules": [{"delay": -1}]}, {"rules": [{"delay": 10**9}]},
+        {"rules": [{"delay": 0}]}, {"rules": [{"targets": []}]}, {"rules": [{"targets": None}]},
         {"rules": [{"targets": [{"target_type": 2, "target_id": "x"}]}]}, {"rules": "x"}, {"rules": [7]},
         {"rules": [{"targets": [{"target_type": 3, "target_id": "x"}]}]}, {"rules": [{"targets": [{}]}]},
         {"rules": [{"targets": [{"target_type": 1, "target_id": NO_SUCH_ID}]}]}, {"repeat_policy": 11},
@@ -226,9 +227,10 @@ def test_blank_assignment_settings_mean_none(ask, team, world, nothing):
 
 def test_a_policy_has_at_most_a_hundred_steps(ask, team, world):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
+    step = {"delay": 0, "targets": [{"target_type": 2, "target_id": world.alice.username}]}
 
-    assert ask("PATCH", path, {"rules": [{"delay": 0}] * 100}).status_code == 200
-    assert ask("PATCH", path, {"rules": [{"delay": 0}] * 101}).status_code == 400
+    assert ask("PATCH", path, {"rules": [step] * 100}).status_code == 200
+    assert ask("PATCH", path, {"rules": [step] * 101}).status_code == 400
 
 
 def test_a_policy_that_a_service_uses_cannot_be_deleted(ask, team, world, service):
