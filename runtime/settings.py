@@ -194,8 +194,13 @@ def _to_json(setting: Setting, value: object) -> object:
 
 def find_unset(settings: Settings, channel: str) -> str | None:
     """Return the first variable that a channel needs and that is not set; None if nothing is missing."""
-    needed = (setting for setting in SETTINGS if channel in setting.needed_by)
-    return next((setting.variable for setting in needed if not getattr(settings, setting.name)), None)
+    return find_unset_in(list_values(settings), channel)
+
+
+def find_unset_in(values: Mapping[str, object], channel: str) -> str | None:
+    """Do the same with the values of list_values()."""
+    needed = (setting.variable for setting in SETTINGS if channel in setting.needed_by)
+    return next((variable for variable in needed if not values.get(variable)), None)
 
 
 def _parse(setting: Setting, given: Given) -> Any:

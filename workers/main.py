@@ -8,7 +8,7 @@ import structlog
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.reports.delivery_problems import describe_problem
 from runtime import garbage
-from runtime.settings import Settings
+from runtime.settings import Settings, list_values
 from runtime.signals import Signals, exit_after
 from workers import middleware
 from workers.alerts import lane_actors, process_lane, process_router
@@ -30,14 +30,17 @@ ACTORS = (
     deliver,
 )
 
+show_liveness = middleware.ShowLiveness()
+
 # Longer than a delivery may take. Another worker repeats what is still running then.
 STOP_TIMEOUT_S = 11.0
 
 
 def configure(settings: Settings, redis_url: str) -> None:
     """Give the settings to the actors, and connect the broker."""
-    if problem := describe_problem(settings, USER_EMAIL_CHANNEL):
+    if problem := describe_problem(list_values(settings), USER_EMAIL_CHANNEL):
         log.warning(problem)
+    show_liveness.configure(settings)
     process_lane.configure(settings.pipeline_queues)
     deliver.configure(settings)
     broker.connect(redis_url)
@@ -48,7 +51,7 @@ def configure(settings: Settings, redis_url: str) -> None:
 broker.add_middleware(middleware.ProcessBoot(configure))
 broker.add_middleware(middleware.LogContext())
 broker.add_middleware(middleware.StoreConnection())
-broker.add_middleware(middleware.ShowLiveness())
+broker.add_middleware(show_liveness)
 broker.add_middleware(middleware.Polling())
 
 

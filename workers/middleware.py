@@ -19,7 +19,7 @@ from models.store.base import STORE_ERRORS, db, open_store, store
 from models.store.migrate import require_schema
 from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
-from runtime.settings import Settings, load
+from runtime.settings import Settings, list_values, load
 from workers.poller import Poller
 
 log = structlog.get_logger()
@@ -104,10 +104,16 @@ class StoreConnection(dramatiq.Middleware):
 
 
 class ShowLiveness(dramatiq.Middleware):
-    """Write the sign of life of this process while its worker runs."""
+    """Write the sign of life of this process while its worker runs, with its settings."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, object] | None = None
+
+    def configure(self, settings: Settings) -> None:
+        self._settings = list_values(settings)
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
-        self._keeper = LivenessKeeper("worker")
+        self._keeper = LivenessKeeper("worker", self._settings)
         self._keeper.start()
 
     def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:

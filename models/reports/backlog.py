@@ -203,7 +203,8 @@ MAX_SKEW = timedelta(seconds=15)
 class ProcessLiveness:
     """The liveness of one process. `row` is its unique name.
 
-    `seen_at` is its last sign of life. Since `unbroken_since`, no sign of life was late.
+    `seen_at` is its last sign of life. Since `unbroken_since`, no sign of life was late. `settings` are its
+    settings by variable, without values of secrets; None: a process of an older version.
     """
 
     kind: str
@@ -211,6 +212,7 @@ class ProcessLiveness:
     started_at: datetime
     seen_at: datetime = EPOCH
     unbroken_since: datetime = EPOCH
+    settings: Mapping[str, object] | None = None
 
 
 def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
@@ -227,6 +229,7 @@ def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
                     "kind": liveness.kind,
                     "since": liveness.started_at,
                     "unbroken_since": last.detail["unbroken_since"] if is_unbroken else now,
+                    "settings": liveness.settings,
                 },
             }
         ],
@@ -266,6 +269,7 @@ def _load_processes(*conditions: peewee.Expression) -> list[ProcessLiveness]:
             datetime.fromisoformat(row.detail["unbroken_since"])
             if "unbroken_since" in row.detail
             else row.at,
+            row.detail.get("settings"),
         )
         for row in Liveness.select().where(*conditions)
     ]

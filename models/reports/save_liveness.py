@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import structlog
@@ -26,8 +26,10 @@ STOP_TIMEOUT_S = 2.0
 class LivenessKeeper:
     """Write the sign of life of one process until stop() is called."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, settings: Mapping[str, object] | None = None) -> None:
+        """`settings` are shown by `tocsin check`: they have no values of secrets."""
         self._kind = kind
+        self._settings = settings
         self._row = f"{kind}:{uuid.uuid4().hex[:16]}"
         self._liveness: ProcessLiveness | None = None
         self._stopping = threading.Event()
@@ -64,14 +66,16 @@ class LivenessKeeper:
     def _record(self) -> None:
         now = store().now()
         store_clock.update(now)
-        self._liveness = self._liveness or ProcessLiveness(self._kind, self._row, now)
+        self._liveness = self._liveness or ProcessLiveness(
+            self._kind, self._row, now, settings=self._settings
+        )
         backlog.record_liveness(self._liveness, now)
 
 
 @contextmanager
-def keep_liveness(kind: str) -> Iterator[None]:
+def keep_liveness(kind: str, settings: Mapping[str, object]) -> Iterator[None]:
     """Write the sign of life of this process until the block ends."""
-    keeper = LivenessKeeper(kind)
+    keeper = LivenessKeeper(kind, settings)
     keeper.start()
     try:
         yield

@@ -4,16 +4,19 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import click
 
 from models.reports.delivery_problems import list_delivery_problems
 from models.store.base import store
 from models.tables.accounts import Account
+from runtime.settings import Settings
 from schedules.oncall.shifts import format_local
+from tocsin.checks.finding import TRUNCATED, Finding
+from tocsin.checks.findings import run_checks
+from tocsin.checks.settings import find_local_links, find_other_settings
 from tocsin.commands.accounts import as_json_option
-from tocsin.commands.findings import TRUNCATED, Finding, run_checks
 from tocsin.commands.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
@@ -41,13 +44,15 @@ def check(days: int, account_id: str | None, all_minor: bool, as_json: bool) -> 
     read.
     """
     with open_read_only() as settings:
-        start = store().now().replace(second=0, microsecond=0)
+        now = store().now()
+        start = now.replace(second=0, microsecond=0)
         end = start + timedelta(days=days)
         found = [
             (account, finding)
             for account in find_accounts(account_id)
-            for finding in run_checks(account, start, end, list_delivery_problems(settings, account))
+            for finding in run_checks(account, start, end, list_delivery_problems(settings, account, now))
         ]
+        _add_findings_of_settings(found, settings, now)
         server = find_server(settings)
     minor = sum(finding.total for _, finding in found if finding.minor)
     count = sum(finding.total for _, finding in found if not finding.minor)
@@ -70,6 +75,16 @@ def check(days: int, account_id: str | None, all_minor: bool, as_json: bool) -> 
         click.echo(f"{count_text}{minor_text} until {format_local('UTC', end)}")
         click.echo(to_printable(str(server)))
     sys.exit(PROBLEMS_FOUND if count else 0)
+
+
+def _add_findings_of_settings(
+    found: list[tuple[Account, Finding]], settings: Settings, now: datetime
+) -> None:
+    """Add what is found about the whole installation: problems first, minor ones last."""
+    account = Account.select().order_by(Account.id).get_or_none()
+    if account is not None:
+        found[:0] = [(account, each) for each in find_local_links(settings, now)]
+        found += [(account, each) for each in find_other_settings(settings, now)]
 
 
 def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 import click
 
 from runtime import data_folder, logs, metrics_folder, parent_process
-from runtime.settings import Settings, load
+from runtime.settings import Settings, list_values, load
 
 parent_option = click.option(
     "--parent",
@@ -142,7 +142,7 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     count_start(kind)
     metrics_server.start(settings)
     # The middleware of a worker writes its liveness.
-    liveness = keep_liveness(kind) if kind != "worker" else nullcontext()
+    liveness = keep_liveness(kind, list_values(settings)) if kind != "worker" else nullcontext()
     if settings.redis_url or parent is not None:
         with liveness:
             yield settings, settings.redis_url or get_url(settings.home)

@@ -144,7 +144,7 @@ def simulate(
             raise BadArguments(f"Tocsin would refuse the alert: {error}") from None
         missed = _list_missed(expected_users, result)
         result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
-        result["warnings"] = list_delivery_problems(settings, integration.service.team.account)
+        result["warnings"] = list_delivery_problems(settings, integration.service.team.account, now)
     if as_json:
         click.echo(to_json(result))
     else:

@@ -182,7 +182,7 @@ def run() -> dict[str, object]:
             result = run_simulation.run_simulation(question, lambda: is_gone() or time.thread_time() > until)
         return {
             **result,
-            "warnings": list_delivery_problems(current_app.config["SETTINGS"], viewer().account),
+            "warnings": list_delivery_problems(current_app.config["SETTINGS"], viewer().account, now()),
         }
     except BadBody as error:
         raise BadRequest({_prefix(form, field): why for field, why in error.errors.items()}) from None

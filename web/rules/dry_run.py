@@ -26,6 +26,7 @@ from pipeline.rules.conditions import (
     Verdict,
     build_subject,
     evaluate,
+    list_unknown_parts,
     trace,
 )
 from pipeline.rules.records import format_value
@@ -106,7 +107,8 @@ class ActionResultSchema(Schema):
 class DryRunResultSchema(Schema):
     """The result. `logic` is the condition as JSON Logic; `read` has the values that the condition read.
 
-    A value is null if the alert does not have it. `trace` has a step for each part of the condition;
+    A value is null if the alert does not have it. `warnings` name what the condition reads and no alert has.
+    `trace` has a step for each part of the condition;
     `actions` has the changes that the actions would make if the rule matches.
     """
 
@@ -117,6 +119,7 @@ class DryRunResultSchema(Schema):
     trace = List(fields.Nested(ConditionStepSchema), dump_only=True)
     trace_is_truncated = Boolean(dump_only=True)
     actions = List(fields.Nested(ActionResultSchema), dump_only=True)
+    warnings = List(Text(), dump_only=True)
 
 
 DRY_RUN = DryRunSchema()
@@ -169,6 +172,7 @@ def run() -> dict[str, object]:
             }
             for action, done in zip(rule.actions, record.get("actions", ()), strict=False)
         ],
+        "warnings": list_unknown_parts(condition),
     }
 
 

@@ -6,14 +6,24 @@ from dataclasses import dataclass, field
 import msgspec
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.rules.conditions import codes, engine, guards, paths, tree
-from pipeline.rules.conditions.bad import BadRule
+from pipeline.rules.conditions import catalogue, codes, engine, guards, paths, tree
+from pipeline.rules.conditions.bad import BadRule, quote
 from pipeline.rules.conditions.budget import Budget, BudgetExceeded
 from pipeline.rules.conditions.catalogue import Logic
-from pipeline.rules.conditions.subject import SECONDS_SINCE_LAST, Picker, Subject, get_canonical_name
+from pipeline.rules.conditions.subject import (
+    SECONDS_SINCE_LAST,
+    Picker,
+    Subject,
+    get_canonical_name,
+    is_search,
+)
 
 # Each search can read the whole payload: measured, 3 ms for one that returns half a megabyte of text.
 MAX_SEARCHES = 100
+
+
+# The names that a variable may begin with.
+_KNOWN = {*catalogue.FIELDS, catalogue.PAYLOAD, "alert"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,24 @@ def reads_past_incidents(compiled: CompiledCondition) -> bool:
         return True
     return any(
         not each or each == ("alert",) or get_canonical_name(each)[0] == SECONDS_SINCE_LAST for each in reads
+    )
+
+
+def list_unknown_parts(compiled: CompiledCondition) -> tuple[str, ...]:
+    """Return what a condition reads that no alert has, as sentences without a subject.
+
+    Fields of the payload differ between senders, so any of them may exist.
+    """
+    names = {
+        get_canonical_name(each)[0] for each in compiled.program.reads or () if each and not is_search(each)
+    }
+    unknown = sorted(name for name in names if name not in _KNOWN)
+    return (
+        *compiled.notes,
+        *(
+            f"the field {quote(name)} is not known; fields of the payload begin with payload."
+            for name in unknown
+        ),
     )
 
 

@@ -18,6 +18,16 @@ def test_a_process_is_live_from_its_start_until_its_stop(store):
     assert backlog.list_live(store.now()) == []
 
 
+def test_a_process_shows_its_settings(store):
+    keeper = LivenessKeeper("worker", {"TOCSIN_SMTP_HOST": "relay"})
+    keeper.start()
+    wait_until(lambda: bool(backlog.list_live(store.now())))
+    (life,) = backlog.list_live(store.now())
+    keeper.stop()
+
+    assert life.settings == {"TOCSIN_SMTP_HOST": "relay"}
+
+
 def test_liveness_is_written_again_after_an_error_of_the_store(store, monkeypatch):
     monkeypatch.setattr(save_liveness, "RETRY_S", 0.0)
     errors = [peewee.OperationalError("down"), ValueError("wrong")]

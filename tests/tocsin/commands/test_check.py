@@ -8,21 +8,26 @@ import pytest
 from click.testing import CliRunner
 
 from models.domain.enums import ServiceStatus, Urgency
+from models.reports.backlog import ProcessLiveness, record_liveness
 from models.store.base import db
 from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.maintenance import Maintenance
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.rules import AlertRule
 from models.tables.schedules import ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ContactMethod, NotificationRule
+from runtime.settings import list_values, load
 from tests.support.processes import tocsin
+from tests.support.scenarios.processed_alerts import process_alert
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.stores import get_settings
+from tocsin.checks.findings import run_checks
 from tocsin.commands import findings, read_only
 from tocsin.commands.check import check
-from tocsin.commands.findings import run_checks
 
 DAY = timedelta(days=1)
 
@@ -48,7 +53,7 @@ def use_schedules(world):
                     for position, (kind, name) in enumerate(named)
                 ],
             }
-            for place, named in enumerate(steps, start=1)
+            for place, named in enumerate(filter(None, steps), start=1)
         ]  # fmt: skip
         EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == world.policy.id).execute()
 
@@ -346,6 +351,7 @@ def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
+    monkeypatch.setenv("TOCSIN_PUBLIC_URL", "https://tocsin.example.org")
     monkeypatch.setattr(read_only, "open_store", lambda *_: None)
     return lambda *words: CliRunner().invoke(check, words)
 
@@ -476,7 +482,7 @@ def test_the_commands_run_as_programs(world, home):
     stored.schedule(world.team)
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
     db.close_all()
-    relay = {"TOCSIN_SMTP_HOST": "relay.example.org"}
+    relay = {"TOCSIN_SMTP_HOST": "relay.example.org", "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}
     checked, document = (tocsin(home, name, **get_settings(home), **relay) for name in ("check", "oncall"))
 
     assert (checked.returncode, checked.stderr) == (1, "")
@@ -485,3 +491,128 @@ def test_the_commands_run_as_programs(world, home):
     )
     assert (document.returncode, document.stderr) == (0, "")
     assert "NOBODY" in document.stdout
+
+
+@pytest.fixture
+def show_process(store):
+    """show_process(kind, seen_at=..., variable=value, ...): let a running process show these settings."""
+
+    def show(kind, seen_at=None, **values):
+        now = store.now()
+        shown = {**list_values(load()), **values}
+        with store.write_transaction():
+            record_liveness(ProcessLiveness(kind, f"{kind}:1", now, settings=shown), seen_at or now)
+
+    return show
+
+
+def test_a_channel_that_only_the_running_workers_can_use_is_no_problem(run, monkeypatch, show_process):
+    monkeypatch.delenv("TOCSIN_SMTP_HOST")
+    assert run().exit_code == 1
+    show_process("worker", TOCSIN_SMTP_HOST="relay.example.org")
+    result = run()
+
+    assert result.exit_code == 0
+    (found,) = [text for text in result.output.splitlines() if text.startswith("minor")]
+    assert found.startswith(
+        "minor: everybody: running processes (worker) use other values than this command of TOCSIN_SMTP_HOST:"
+    )
+    assert "relay" not in found
+
+
+def test_a_setting_that_the_running_workers_do_not_have_is_a_problem(run, show_process):
+    show_process("worker", TOCSIN_SMTP_HOST="")
+    result = run()
+
+    assert result.exit_code == 1
+    assert (
+        "TOCSIN_SMTP_HOST is not set for a running worker, but is set here: restart Tocsin" in result.output
+    )
+
+
+def test_processes_that_ended_and_those_of_older_versions_are_not_compared(run, store, show_process):
+    show_process("worker", store.now() - timedelta(minutes=5), TOCSIN_SMTP_HOST="")
+    with store.write_transaction():
+        record_liveness(ProcessLiveness("worker", "worker:2", store.now()), store.now())
+
+    assert run().output.startswith("no problems until")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_links_to_this_host_in_messages_are_a_problem(run, monkeypatch, host):
+    monkeypatch.setenv("TOCSIN_PUBLIC_URL", f"http://{host}:8080")
+
+    assert f"links in messages begin with http://{host}:8080, which opens only on this host" in run().output
+    monkeypatch.delenv("TOCSIN_SMTP_HOST")
+    assert "links in messages" not in run().output
+
+
+def find(world, now, kind):
+    return [each.what for each in run_checks(world.account, now, now + DAY) if each.kind == kind]
+
+
+def test_rules_on_fields_that_do_not_exist_are_problems(world, now):
+    known, unknown = (json.dumps({"==": [{"var": name}, "x"]}) for name in ("payload.a", "severity"))
+    router = GlobalRouter.create(
+        unique_id=make_uuid(), account=world.account, name="Front", integration_key=make_uuid(),
+        creation_date=now,
+    )  # fmt: skip
+    for place, text in enumerate((known, unknown, ""), start=1):
+        RouterRule.create(
+            unique_id=make_uuid(), router=router, name=f"R{place}", position=place, rule_json=text,
+            actions=[{"unique_id": make_uuid(), "action_type": 1, "integration": None}], creation_date=now,
+        )  # fmt: skip
+        AlertRule.create(
+            unique_id=make_uuid(), integration=world.integration, description=f"A{place}", position=place,
+            rule_json=text, creation_date=now,
+        )  # fmt: skip
+
+    why = "the field 'severity' is not known; fields of the payload begin with payload."
+    assert find(world, now, "unknown_field") == [
+        f"the rule R2 of router Front may never match: {why}",
+        f"the rule A2 of integration Probe of service Checkout may never match: {why}",
+    ]
+    assert find(world, now, "no_catch_all") == []
+
+
+@pytest.mark.parametrize("rule_json", [None, '{"==": [{"var": "message"}, "x"]}'])
+def test_a_router_without_a_catch_all_is_a_problem(world, now, rule_json):
+    router = GlobalRouter.create(
+        unique_id=make_uuid(), account=world.account, name="Front", integration_key=make_uuid(),
+        creation_date=now,
+    )  # fmt: skip
+    if rule_json:
+        RouterRule.create(
+            unique_id=make_uuid(), router=router, name="R", position=1, rule_json=rule_json,
+            actions=[{"unique_id": make_uuid(), "action_type": 1, "integration": None}], creation_date=now,
+        )  # fmt: skip
+
+    (what,) = find(world, now, "no_catch_all")
+    assert what.startswith("the router Front drops alerts that match none of its rules: add a last rule")
+    GlobalRouter.update(is_enabled=False).execute()
+    assert find(world, now, "no_catch_all") == []
+
+
+def test_an_integration_that_notifies_nobody_is_a_problem(world, now):
+    """A warning opens no incident by default."""
+    process_alert(world, now, level="warning")
+    process_alert(world, now, level="resolved")
+
+    (what,) = find(world, now, "unheard")
+    assert what.startswith(
+        "the only alert of the last day to integration Probe of service Checkout reached nobody."
+        " The reason of the last one: "
+    )
+    assert find(world, now + 2 * DAY, "unheard") == []
+    process_alert(world, now, level="critical")
+    assert find(world, now, "unheard") == []
+
+
+def test_a_step_without_a_target_and_a_service_without_a_name_are_found(world, now):
+    set_policy(world, (0, world.bob), (10,))
+    Service.update(name="").execute()
+
+    assert find(world, now, "no_target") == [
+        "step 2 of the policy Default Escalation Policy has no target, so it notifies nobody"
+    ]
+    assert find(world, now, "no_name") == [f"the service {world.service.unique_id} has no name"]

@@ -17,7 +17,7 @@ from models.tables.services import Integration
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from tests.support.conditions.strategies import JSON, TREE_LIKE
-from tests.support.conditions.trees import group, search
+from tests.support.conditions.trees import group, rule, search
 from tests.support.contract.described import described
 from tests.support.stores import TABLES
 from web.rules.dry_run import CONCURRENCY
@@ -46,6 +46,22 @@ def dry_run(ask):
         return answer.json
 
     return result
+
+
+@pytest.mark.parametrize(
+    ("rule_json", "warnings"),
+    [
+        ({"==": [{"var": "payload.severity"}, "x"]}, []),
+        ({"and": [{"var": "alert.message"}, {"some": [{"var": "payload.tags"}, {"var": "name"}]}]}, []),
+        (
+            {"==": [{"var": "severity"}, "x"]},
+            ["the field 'severity' is not known; fields of the payload begin with payload."],
+        ),
+        (group(rule("alert.severity", "equal", "x")), ["the field 'alert.severity' is not known"]),
+    ],
+)
+def test_a_field_that_no_alert_has_is_a_warning(dry_run, rule_json, warnings):
+    assert dry_run(json.dumps(rule_json), payload=DISK)["warnings"] == warnings
 
 
 @pytest.fixture

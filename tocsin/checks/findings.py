@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
@@ -29,6 +29,8 @@ from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.oncall import Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
+from tocsin.checks import alerts, rules
+from tocsin.checks.finding import TRUNCATED, Finding
 
 # Longer work prints its progress at this interval.
 PROGRESS_EVERY_S = 2.0
@@ -36,8 +38,6 @@ PROGRESS_EVERY_S = 2.0
 MAX_WORK = 50_000
 # Findings that are listed per schedule, policy, person or service, so that one of them does not hide others.
 MAX_PER_THING = 20
-# The kind of a finding that says that not all findings are listed, or that the check is incomplete.
-TRUNCATED = "truncated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class CheckScope:
     maintenance windows that have not ended.
     """
 
+    account: Account
     start: datetime
     end: datetime
     overviews: Sequence[ScheduleOverview]
@@ -66,31 +67,6 @@ class CheckScope:
     unverified: Collection[str]
     unverified_contacts: Collection[int]
     windows: Sequence[Maintenance]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A finding of a check.
-
-    `team` is "" for a finding about the whole installation. A `minor` finding needs no action now.
-    `start` and `end` are None for a finding that is not about a time. `times` is the number of occurrences.
-    `hidden` are the numbers of findings that are not listed, by kind, for a finding that counts them.
-    """
-
-    kind: str
-    team: str
-    about: str
-    what: str
-    minor: bool = False
-    start: datetime | None = None
-    end: datetime | None = None
-    times: int = 1
-    hidden: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """Return the number of findings that this one stands for."""
-        return sum(self.hidden.values()) or 1
 
 
 def run_checks(
@@ -148,6 +124,7 @@ def _load_scope(
     config = build_oncall_config(next(iter(teams.values())), rows, at=start)
     checked_schedules = _check_schedules(known, start, end, names)
     return CheckScope(
+        account,
         start,
         end,
         known,
@@ -388,6 +365,24 @@ def find_missing_policies(scope: CheckScope) -> Iterator[Finding]:
             yield Finding("no_policy", service.team.name, f"service {service.name}", what)
 
 
+def find_steps_without_target(scope: CheckScope) -> Iterator[Finding]:
+    """Find steps of policies that name nobody, for example after their only target was removed."""
+    for row, (team, policy) in scope.policies.items():
+        for number, step in enumerate(policy.steps, start=1):
+            if not step.targets:
+                what = f"step {number} of the policy {policy.name} has no target, so it notifies nobody"
+                about = f"policy {policy.name}"
+                yield Finding("no_target", team, about, what, minor=row not in scope.used)
+
+
+def find_services_without_name(scope: CheckScope) -> Iterator[Finding]:
+    """Find services without a name: messages about their incidents do not say what is wrong."""
+    for service in scope.services:
+        if not service.name.strip():
+            what = f"the service {service.unique_id} has no name"
+            yield Finding("no_name", service.team.name, f"service {service.unique_id}", what, minor=True)
+
+
 def find_missing_channel(scope: CheckScope) -> Iterator[Finding]:
     """Find settings with which Tocsin cannot send messages."""
     for problem in scope.delivery_problems:
@@ -406,5 +401,10 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     find_unknown_zones,
     find_missing_rules,
     find_missing_policies,
+    find_steps_without_target,
+    find_services_without_name,
     find_missing_channel,
+    lambda scope: rules.find_unknown_fields(scope.account),
+    lambda scope: rules.find_routers_without_catch_all(scope.account),
+    lambda scope: alerts.find_unheard_integrations(scope.account, scope.start),
 )

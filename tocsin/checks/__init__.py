@@ -1,0 +1,1 @@
+"""Checks of `tocsin check` that need no schedules: rules, alerts, settings."""

@@ -1,0 +1,75 @@
+"""Find integrations whose alerts reach nobody, and objects that notify nobody."""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
+
+from models.domain.enums import AlertType, NotificationStatus
+from models.store.prepared import in_list
+from models.tables.accounts import Account
+from models.tables.events import Event, list_reasons
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from tocsin.checks.finding import Finding
+
+SINCE = timedelta(days=1)
+# The newest alerts of an integration that are examined.
+MAX_ALERTS = 2_000
+# Alerts that one query reads: the newest incident of an integration has usually notified somebody.
+PAGE = 100
+# The other levels need not reach anybody: info never opens an incident, the others end something.
+FIRING = (AlertType.WARNING, AlertType.ERROR, AlertType.CRITICAL)
+
+
+def find_unheard_integrations(account: Account, now: datetime) -> Iterator[Finding]:
+    """Find integrations whose alerts of the last day all reached nobody: no notification, and nobody
+    acknowledged."""
+    query = Integration.select(Integration, Service, Team).join(Service).join(Team)
+    for integration in query.where(Team.account == account).order_by(Integration.id):
+        count, last = _count_unheard(integration, now - SINCE)
+        if last is not None:
+            reasons = list_reasons(last)
+            reason = f" of the last one: {reasons[-1][1]}" if reasons else " is not known"
+            alerts = "the only alert" if count == 1 else f"all {count:,} alerts"
+            what = (
+                f"{alerts} of the last day to integration {integration.name} of service"
+                f" {integration.service.name} reached nobody. The reason{reason}"
+            )
+            yield Finding("unheard", integration.team.name, f"integration {integration.name}", what)
+
+
+def _count_unheard(integration: Integration, since: datetime) -> tuple[int, Event | None]:
+    """Return the number of alerts since this time and the newest one; (0, None) if one reached somebody."""
+    count, last, before = 0, None, None
+    while count < MAX_ALERTS:
+        page = _list_page(integration, before)
+        new = [event for event in page if event.creation_date >= since]
+        firing = [event for event in new if event.alert_type in FIRING]
+        if _notified_somebody({event.incident_id for event in firing} - {None}):
+            return 0, None
+        count, last = count + len(firing), last or next(iter(firing), None)
+        if len(new) < PAGE:
+            break
+        before = page[-1].id
+    return count, last
+
+
+def _list_page(integration: Integration, before: int | None) -> list[Event]:
+    columns = (Event.id, Event.incident, Event.alert_type, Event.creation_date, Event.reasons)
+    query = Event.select(*columns).where(Event.integration == integration.id)
+    if before is not None:
+        query = query.where(Event.id < before)
+    return list(query.order_by(Event.id.desc()).limit(PAGE))
+
+
+def _notified_somebody(incidents: Collection[int]) -> bool:
+    if not incidents:
+        return False
+    # A pending notification is about to be sent.
+    sent = Notification.state.in_([NotificationStatus.PENDING, NotificationStatus.SENT])
+    notified = Notification.select().where(in_list(Notification.incident, incidents), sent)
+    taken = Incident.select().where(
+        in_list(Incident.id, incidents), Incident.acknowledged_date.is_null(False)
+    )
+    return bool(notified.exists() or taken.exists())
