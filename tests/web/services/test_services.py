@@ -172,7 +172,9 @@ def build_rules(*steps: tuple, **more) -> dict:
 
 
 def test_a_policy_keeps_its_steps_in_order_and_numbers_them(ask, team, world):
-    body = build_rules((0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10", world.bob.username))
+    body = build_rules(
+        (0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10", world.bob.username)
+    )
 
     made = ask("POST", f"{team}/escalation_policies/", body).json
 
