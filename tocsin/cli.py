@@ -9,6 +9,10 @@ import click
 
 # Name -> the import path of its click command, and its text in `tocsin --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": (
+        "tocsin.commands.init:init",
+        "Ask for the public URL, the mail relay and the first person, and write tocsin.toml.",
+    ),
     "up": (
         "tocsin.commands.processes:up",
         "Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set.",

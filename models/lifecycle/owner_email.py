@@ -29,11 +29,10 @@ def apply(email: str) -> bool:
     Needs a write transaction. Raises BadSetting if the owner has another address that this setting did not
     set, or if another member has the address.
     """
-    account = Account.select().order_by(Account.id).get_or_none()
-    if account is None:
+    owner = find_owner()
+    if owner is None:
         return False
-    owner = User.get(User.account == account, User.role == AccountRole.OWNER)
-    member = provisioning.find_member(account, email)
+    member = provisioning.find_member(owner.account, email)
     if member is None and owner.email != UNSET and not Secret.select().where(_is_stored()).exists():
         raise BadSetting(
             "TOCSIN_OWNER_EMAIL must be the address of the account's owner, who has another one: change the"
@@ -48,6 +47,13 @@ def apply(email: str) -> bool:
         _change_address(owner, email)
     store_applied(email)
     return member is None
+
+
+def find_owner() -> User | None:
+    """Return the owner of the first account; None: there is no account yet."""
+    owners = User.select(User, Account).join(Account).where(User.role == AccountRole.OWNER)
+    owner: User | None = owners.order_by(Account.id).get_or_none()
+    return owner
 
 
 def store_applied(email: str) -> None:

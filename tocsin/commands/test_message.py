@@ -39,7 +39,7 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
     require_schema()
     deliver.configure(settings)
     with connection():
-        results = [_send_test(contact) for contact in _list_contacts(_find_user(who, account_id))]
+        results = [send_test(contact) for contact in list_contacts(_find_user(who, account_id))]
     for result in results:
         text = f"{result['contact']}: {result['outcome']} ({result['message_id']})"
         click.echo(json.dumps(result) if as_json else to_printable(text))
@@ -56,7 +56,7 @@ def _find_user(who: str, account_id: str | None) -> User:
     return found[0]
 
 
-def _list_contacts(user: User) -> list[ContactMethod]:
+def list_contacts(user: User) -> list[ContactMethod]:
     query = ContactMethod.select().where(
         ContactMethod.user == user, ContactMethod.contact_type.in_(list(CHANNELS))
     )
@@ -66,7 +66,7 @@ def _list_contacts(user: User) -> list[ContactMethod]:
     return contacts
 
 
-def _send_test(contact: ContactMethod) -> dict[str, object]:
+def send_test(contact: ContactMethod) -> dict[str, object]:
     """Send a test message. It is stored as claimed, so that no worker sends it a second time."""
     with store().write_transaction():
         now: datetime = store().now()

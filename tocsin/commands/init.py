@@ -1,0 +1,127 @@
+"""`tocsin init`: ask the few questions of a new installation, write tocsin.toml, and send a test message."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from runtime import data_folder, logs, settings_file
+from runtime.settings import SETTINGS, load
+from tocsin.commands.output import to_printable
+from tocsin.commands.read_only import BadArguments
+
+# The port of a mail relay, by the value of smtp_tls.
+PORTS = {"none": 25, "starttls": 587, "tls": 465}
+PARSERS = {setting.name: setting.parse for setting in SETTINGS}
+
+
+@click.command()
+def init() -> None:
+    """Ask for the public URL, the mail relay and the first person; write tocsin.toml; send a test message.
+
+    Exit code 1: the test message was not sent. The file is written nevertheless.
+    """
+    settings = load()
+    path = settings.home / settings_file.NAME
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadArguments(
+            f"init asks questions, so it needs a terminal. Without one, write {path}: see docs/settings.md"
+        )
+    if path.exists():
+        raise click.ClickException(f"{path} exists: change it with an editor, and restart Tocsin")
+    data_folder.prepare(settings.home)
+    values = {**_ask_for_page(), **_ask_for_relay(), **_ask_for_person()}
+    write_settings(path, values)
+    click.echo(to_printable(f"{path} is written."))
+    if not values.get("smtp_host"):
+        click.echo("There is no mail relay, so nobody can be notified. Add smtp_host to the file later.")
+        return
+    while not _send_test_message():
+        if not click.confirm("Enter the mail relay again?", default=True):
+            sys.exit(1)
+        values = {name: text for name, text in values.items() if not name.startswith("smtp_")}
+        values |= _ask_for_relay()
+        write_settings(path, values)
+    click.echo("Start Tocsin with `tocsin up`. If it runs, restart it.")
+
+
+def _ask_for_page() -> dict[str, str]:
+    click.echo("The URL under which phones reach Tocsin. Links in messages begin with it.")
+    return {"public_url": _ask("public_url", "Public URL", "http://127.0.0.1:8080")}
+
+
+def _ask_for_relay() -> dict[str, str]:
+    host = _ask("smtp_host", "Mail relay (empty: none)", "")
+    if not host:
+        return {"smtp_host": ""}
+    tls = _ask("smtp_tls", "Encryption: none, starttls or tls", "starttls")
+    values = {"smtp_host": host, "smtp_tls": tls, "smtp_port": _ask("smtp_port", "Port", str(PORTS[tls]))}
+    # Without TLS, Tocsin sends no password.
+    user = _ask("smtp_user", "User name (empty: no login)", "") if tls != "none" else ""
+    if user:
+        values |= {
+            "smtp_user": user,
+            "smtp_password": click.prompt("Password", hide_input=True, value_proc=_check_text),
+        }
+    return {**values, "smtp_from": _ask("smtp_from", "Sender address", None)}
+
+
+def _ask_for_person() -> dict[str, str]:
+    click.echo("The first person owns the account and is notified first.")
+    return {"owner_email": _ask("owner_email", "Your e-mail address", None)}
+
+
+def _ask(name: str, question: str, default: str | None) -> str:
+    """Ask until the value can be used, and return it."""
+
+    def check(text: str) -> str:
+        try:
+            PARSERS[name](_check_text(text).strip())
+        except ValueError as error:
+            raise click.BadParameter(f"It must {error}.") from None
+        return text.strip()
+
+    answer: str = click.prompt(question, default=default, value_proc=check, show_default=bool(default))
+    return answer
+
+
+def _check_text(text: str) -> str:
+    if not text.isprintable():
+        raise click.BadParameter("It must have no control characters.")
+    return text
+
+
+def write_settings(path: Path, values: dict[str, str]) -> None:
+    """Write the file atomically, readable only by its owner. A text of JSON is a text of TOML."""
+    lines = ["# Settings of Tocsin: see docs/settings.md. The environment wins."]
+    lines += [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in values.items() if text]
+    draft = path.with_suffix(".draft")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _send_test_message() -> bool:
+    """Prepare the installation as its first start does, and send a test message to the owner."""
+    from models.lifecycle.owner_email import find_owner
+    from models.store.base import connection
+    from tocsin.commands.test_message import list_contacts, send_test
+    from tocsin.server.first_start import prepare
+    from workers.delivery import deliver
+
+    logs.configure("error", "init")
+    settings = load()
+    prepare(settings)
+    deliver.configure(settings)
+    with connection():
+        owner = find_owner()
+        results = [send_test(contact) for contact in list_contacts(owner)] if owner else []
+    for result in results:
+        click.echo(to_printable(f"Test message to {result['contact']}: {result['outcome']}"))
+    return all(result["state"] == "sent" for result in results)
