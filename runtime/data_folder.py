@@ -34,16 +34,17 @@ def prepare(home: Path) -> None:
     os.umask(UMASK)
     check(home)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if stat.S_IMODE(home.stat().st_mode) & UMASK:
-        raise BadSetting(
-            "other users of this host can use the data folder (TOCSIN_HOME)."
-            f" Run: chmod 700 {shlex.quote(str(home))}"
-        )
+    # First this: the advice below would be wrong for a folder of the system.
     names = {path.name for path in home.iterdir() if not path.name.startswith(".")} - IGNORED
     if names and not names & OUR_FILES and not any(name.endswith(".lock") for name in names):
         raise BadSetting(
             f"the folder {home} has files, but no data of Tocsin: choose an empty or new folder with --home"
             " or TOCSIN_HOME"
+        )
+    if stat.S_IMODE(home.stat().st_mode) & UMASK:
+        raise BadSetting(
+            "other users of this host can use the data folder (TOCSIN_HOME)."
+            f" Run: chmod 700 {shlex.quote(str(home))}"
         )
 
 

@@ -223,7 +223,7 @@ def test_a_home_with_files_of_others_is_not_changed(tmp_path, command):
     if stores.SERVER and command == "migrate":
         pytest.skip("on PostgreSQL, migrate does not use the folder")
     home = tmp_path / "home"
-    home.mkdir(0o700)
+    home.mkdir(0o755)
     (home / "thesis.tex").touch()
 
     ended = tocsin(home, command)

@@ -1,1 +1,1 @@
-"""Checks of `tocsin check` that need no schedules: rules, alerts, settings."""
+"""Checks of `tocsin check` that need no schedules: rules, alerts, settings, the Redis server."""

@@ -15,12 +15,12 @@ from runtime.settings import Settings
 from schedules.oncall.shifts import format_local
 from tocsin.checks.finding import TRUNCATED, Finding
 from tocsin.checks.findings import run_checks
+from tocsin.checks.redis_server import find_server
 from tocsin.checks.settings import find_local_links, find_other_settings
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
-from tocsin.commands.redis_server import find_server
 
 # Minor findings that are printed of each kind: a long list of them hides the problems.
 MAX_MINOR_PER_KIND = 3

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.settings import load
 from tests.support.processes import find_free_port, start_redis, tocsin
-from tocsin.commands.redis_server import find_server
+from tocsin.checks.redis_server import find_server
 from tocsin.server.embedded_redis import find_program
 
 
