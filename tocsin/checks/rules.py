@@ -7,7 +7,7 @@ import peewee
 
 from models.tables.accounts import Account
 from models.tables.routers import GlobalRouter, RouterRule
-from models.tables.rules import AlertRule, OutgoingRule
+from models.tables.rules import AlertRule
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.rules.conditions import BadRule, CompiledCondition, compile_rule, list_unknown_parts
@@ -16,14 +16,13 @@ from tocsin.checks.finding import Finding
 
 def find_unknown_fields(account: Account) -> Iterator[Finding]:
     """Find rules of integrations and routers that read fields that alerts do not have."""
-    for table in (AlertRule, OutgoingRule):
-        query = table.select(table, Integration, Service, Team).join(Integration).join(Service).join(Team)
-        enabled = query.where(Team.account == account, table.is_enabled, table.rule_json != "")
-        for rule in enabled.order_by(table.id).iterator():
-            integration = rule.integration
-            subject = f"integration {integration.name} of service {integration.service.name}"
-            name = getattr(rule, "description", "") or rule.unique_id
-            yield from _describe(rule.rule_json, integration.team.name, subject, name)
+    query = AlertRule.select(AlertRule, Integration, Service, Team).join(Integration).join(Service).join(Team)
+    enabled = query.where(Team.account == account, AlertRule.is_enabled, AlertRule.rule_json != "")
+    for rule in enabled.order_by(AlertRule.id).iterator():
+        integration = rule.integration
+        subject = f"integration {integration.name} of service {integration.service.name}"
+        name = rule.description or rule.unique_id
+        yield from _describe(rule.rule_json, integration.team.name, subject, name)
     for rule in _select_router_rules(account).where(RouterRule.rule_json != "").iterator():
         yield from _describe(rule.rule_json, "", f"router {rule.router.name}", rule.name or rule.unique_id)
 
