@@ -2,11 +2,11 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playhouse.migrations import Runner
+from playhouse.migrations import Migration, Runner
 
 from models.store.base import connection, db, store
 
@@ -26,7 +26,7 @@ class SchemaUnknown(RuntimeError):
 
 def migrate(home: Path) -> list[str]:
     """Apply the missing migrations and return their names. Several processes and hosts may call this."""
-    with connection(), _lock_migrations(home):
+    with connection(), lock_migrations(home):
         return _open_runner().up()
 
 
@@ -37,7 +37,7 @@ def create_schema(home: Path) -> list[str]:
     by `tocsin migrate`, because other processes may use it. Waits for a migration that another process is
     running.
     """
-    with connection(), _lock_migrations(home):
+    with connection(), lock_migrations(home):
         runner = _open_runner()
         missing = _list_missing(runner)
         if missing and runner.applied():
@@ -53,6 +53,23 @@ def require_schema() -> None:
             raise SchemaOutdated("the database is empty: start Tocsin, or run `tocsin migrate`")
         if missing := _list_missing(runner):
             raise _build_error(missing)
+
+
+def list_unknown(applied: Iterable[str]) -> list[str]:
+    """Return those of these migrations that this program does not know. Needs no database."""
+    return sorted(
+        set(applied) - {migration.name for migration in Migration.load_directory(str(MIGRATIONS_DIR))}
+    )
+
+
+def list_applied() -> list[str]:
+    """Return the names of the applied migrations, in their order. Needs a connection."""
+    return sorted(_open_runner().applied())
+
+
+def migrate_in_transaction(target: str | None = None) -> None:
+    """Apply the missing migrations up to this one (None: all) in the transaction and lock of the caller."""
+    _open_runner().up(target)
 
 
 def list_pending() -> list[str]:
@@ -72,8 +89,7 @@ def _list_missing(runner: Runner) -> list[str]:
 def _open_runner() -> Runner:
     """Open the runner of this program's migrations. Raises SchemaUnknown."""
     runner = Runner(db.obj, str(MIGRATIONS_DIR))
-    known = {migration.name for migration in runner.migrations()}
-    if unknown := sorted(set(runner.applied()) - known):
+    if unknown := list_unknown(runner.applied()):
         raise SchemaUnknown(
             f"this program does not know {', '.join(unknown)}, which the database has:"
             " start the version of Tocsin that made it or a later one, or use an empty database"
@@ -82,7 +98,7 @@ def _open_runner() -> Runner:
 
 
 @contextmanager
-def _lock_migrations(home: Path) -> Iterator[None]:
+def lock_migrations(home: Path) -> Iterator[None]:
     if store().name == "postgresql":
         db.execute_sql("select pg_advisory_lock(%s)", (_LOCK,))
         try:

@@ -82,7 +82,7 @@ def test_a_process_waits_for_a_migration_that_another_process_runs(
     migrated_store, home, next_migrations, monkeypatch
 ):
     monkeypatch.setattr(migrate, "MIGRATIONS_DIR", next_migrations)
-    with connection(), migrate._lock_migrations(home):
+    with connection(), migrate.lock_migrations(home):
         late = [start_migrate(home, next_migrations) for _ in range(3)]
         wait_until(lambda: count_blocked_processes(home) == 3)
         migrate._open_runner().up()

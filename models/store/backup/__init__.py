@@ -1,0 +1,1 @@
+"""Backups: one file with all rows of a database at one moment, for both stores."""

@@ -1,0 +1,47 @@
+"""Back up and restore the open store, SQLite or PostgreSQL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from models.store.backup import file, postgresql, sqlite
+from models.store.backup.file import BackupError, Header
+from models.store.migrate import SchemaUnknown, list_unknown
+
+
+def back_up(path: Path, database_url: str, home: Path, version: str) -> None:
+    """Write all committed rows into a new file. Needs an open store on PostgreSQL."""
+    with file.create(path) as writer:
+        if database_url:
+            postgresql.write_rows(writer, version)
+        else:
+            sqlite.write_rows(writer, home, path.parent, version)
+
+
+@contextmanager
+def restore(path: Path, database_url: str, home: Path) -> Iterator[Header]:
+    """Restore a backup into an unused data folder or database. The block can change its rows.
+
+    Other processes see the rows at the end of the block.
+
+    Nothing is changed if the backup or the target cannot be used: BackupError or SchemaUnknown. Needs an open
+    store on PostgreSQL, and opens it on SQLite.
+    """
+    store_name = "postgresql" if database_url else "sqlite"
+    with file.open_backup(path) as reader:
+        header = reader.header
+        if header.store != store_name:
+            raise BackupError(
+                f"the backup is of {header.store}, but the settings name {store_name}:"
+                " see TOCSIN_DATABASE_URL"
+            )
+        if unknown := list_unknown(header.migrations):
+            raise SchemaUnknown(
+                f"this program does not know {', '.join(unknown)}, which the backup has:"
+                f" restore it with Tocsin {header.version} or later"
+            )
+        restored = (
+            postgresql.restore_rows(reader, home) if database_url else sqlite.restore_rows(reader, home)
+        )
+        with restored:
+            yield header

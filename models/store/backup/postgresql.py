@@ -1,0 +1,129 @@
+"""Back up and restore a PostgreSQL database with COPY, in one transaction each."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from psycopg import Cursor, sql
+
+from models.store.backup.file import BackupError, Header, Reader, Writer
+from models.store.base import connection, db, store
+from models.store.migrate import list_applied, lock_migrations, migrate_in_transaction
+
+# The text of values must not depend on the settings of the server.
+_SETTINGS = (
+    "set local datestyle = 'ISO, YMD'; set local client_encoding = 'UTF8'; set local extra_float_digits = 1"
+)
+
+_TABLES = """
+select c.oid, c.relname,
+  array(select a.attname::text from pg_attribute a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum),
+  array(select k.confrelid from pg_constraint k
+    where k.conrelid = c.oid and k.contype = 'f' and k.confrelid <> c.oid)
+from pg_class c where c.relkind = 'r' and c.relnamespace = current_schema()::regnamespace
+"""
+_SEQUENCES = """
+select sequencename::text, last_value from pg_sequences
+where schemaname = current_schema() and last_value is not null
+"""
+# A process that ran on an earlier database of this name would not know that the restored copy is paused.
+_OTHERS = """
+select exists (select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+and application_name <> '' and application_name = current_setting('application_name'))
+"""
+# The table of the migrations is made by the restore.
+SCHEMA_TABLE = "schema_migration"
+
+
+def write_rows(writer: Writer, version: str) -> None:
+    """Write all rows of one snapshot."""
+    with connection(), store().read_transaction():
+        db.execute_sql(_SETTINGS)
+        # The snapshot begins with the first query.
+        created_at = store().now().isoformat()
+        tables = _list_tables()
+        migrations = tuple(list_applied()) if SCHEMA_TABLE in tables else ()
+        if not migrations:
+            raise BackupError("the database is empty: there is nothing to back up")
+        writer.write_header(Header("postgresql", version, created_at, migrations))
+        for table, columns in tables.items():
+            if table != SCHEMA_TABLE:
+                _write_table(writer, table, columns)
+        writer.end_series()
+        # Numbers that were taken meanwhile do no harm: they only leave gaps.
+        writer.write_json({name: str(value) for name, value in db.execute_sql(_SEQUENCES).fetchall()})
+
+
+def _write_table(writer: Writer, table: str, columns: list[str]) -> None:
+    writer.write_json({"table": table, "columns": columns})
+    with _open_cursor() as cursor, cursor.copy(_build_copy(table, columns, "to stdout")) as rows:
+        for block in rows:
+            writer.write_block(block)
+    writer.end_series()
+
+
+def _open_cursor() -> Cursor[tuple[object, ...]]:
+    cursor: Cursor[tuple[object, ...]] = db.connection().cursor()
+    return cursor
+
+
+def _build_copy(table: str, columns: list[str], direction: str) -> sql.Composed:
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    return sql.SQL("copy {} ({}) {}").format(sql.Identifier(table), names, sql.SQL(direction))
+
+
+def _list_tables() -> dict[str, list[str]]:
+    """Return the columns of each table. Each table follows those that its rows refer to."""
+    rows = {oid: (name, columns, set(needed)) for oid, name, columns, needed in db.execute_sql(_TABLES)}
+    ordered = TopologicalSorter({oid: needed for oid, (_, _, needed) in rows.items()}).static_order()
+    return {rows[oid][0]: rows[oid][1] for oid in ordered}
+
+
+def require_unused() -> None:
+    """Raise BackupError if a table has rows, or if another process of Tocsin is connected."""
+    with connection():
+        if db.execute_sql(_OTHERS).fetchone()[0]:
+            raise BackupError("processes of Tocsin are connected to the database: stop them first")
+        for table in _list_tables():
+            has_rows = f'select exists (select 1 from "{table}")'  # noqa: S608 - a name from the catalogue
+            if table != SCHEMA_TABLE and db.execute_sql(has_rows).fetchone()[0]:
+                raise BackupError(
+                    f"the database is in use (the table {table} has rows): use an empty database"
+                )
+
+
+@contextmanager
+def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
+    """Write the rows of a backup, with the schema of this program, in one transaction with the block.
+
+    Processes that start meanwhile wait for its end.
+    """
+    with connection(), lock_migrations(home), store().write_transaction():
+        require_unused()
+        if later := sorted(set(list_applied()) - set(reader.header.migrations)):
+            raise BackupError(
+                f"the database has {', '.join(later)}, but the backup is older: use an empty database"
+            )
+        migrate_in_transaction(max(reader.header.migrations))
+        db.execute_sql(_SETTINGS)
+        # A migration may have written rows; the backup has them.
+        tables = [name for name in _list_tables() if name != SCHEMA_TABLE]
+        db.execute_sql("; ".join(f'delete from "{name}"' for name in reversed(tables)))  # noqa: S608
+        for head in iter(reader.read_json, {}):
+            _read_table(reader, str(head["table"]), list(head["columns"]))
+        for name, value in reader.read_json().items():
+            db.execute_sql("select setval(%s::regclass, %s)", (_quote(name), int(str(value))))
+        migrate_in_transaction()
+        yield
+
+
+def _quote(name: str) -> str:
+    return f'"{name}"'
+
+
+def _read_table(reader: Reader, table: str, columns: list[str]) -> None:
+    with _open_cursor() as cursor, cursor.copy(_build_copy(table, columns, "from stdin")) as rows:
+        for block in reader.read_series():
+            rows.write(block)

@@ -1,0 +1,89 @@
+"""Back up and restore a SQLite file, by SQLite's online backup: other processes continue to write."""
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from models.store.backup.file import BLOCK_SIZE, BackupError, Header, Reader, Writer, sync_folder
+from models.store.base import SQLITE_FILE, connection, db, open_store
+from models.store.migrate import migrate
+from runtime import data_folder
+
+
+def write_rows(writer: Writer, home: Path, folder: Path, version: str) -> None:
+    """Write all rows as they are now. `folder` gets a copy of the database for this time."""
+    if not (home / SQLITE_FILE).is_file():
+        raise BackupError(f"no database in {home}: see TOCSIN_HOME")
+    with tempfile.TemporaryDirectory(prefix=".tocsin-", dir=folder) as draft:
+        created_at = datetime.now(UTC).isoformat()
+        pages = Path(draft, SQLITE_FILE)
+        _copy_pages(home / SQLITE_FILE, pages)
+        with closing(sqlite3.connect(pages)) as copied:
+            migrations = _read_migrations(copied)
+        writer.write_header(Header("sqlite", version, created_at, migrations))
+        with pages.open("rb") as file:
+            while block := file.read(BLOCK_SIZE):
+                writer.write_block(block)
+        writer.end_series()
+
+
+def _copy_pages(source: Path, target: Path) -> None:
+    """Copy the file in one step, as it is at its start. Readers and writers continue."""
+    uri = f"{source.as_uri()}?mode=rw"
+    with closing(sqlite3.connect(uri, uri=True)) as opened, closing(sqlite3.connect(target)) as copied:
+        # The copy is read once and deleted, so that it need not reach the disk.
+        copied.execute("PRAGMA synchronous = OFF")
+        opened.backup(copied)
+
+
+def _read_migrations(copied: sqlite3.Connection) -> tuple[str, ...]:
+    tables = copied.execute("select name from sqlite_master where name = 'schema_migration'").fetchall()
+    rows = copied.execute("select name from schema_migration order by name").fetchall() if tables else []
+    if not rows:
+        raise BackupError("the database is empty: there is nothing to back up")
+    return tuple(name for (name,) in rows)
+
+
+def require_unused(home: Path) -> None:
+    """Raise BackupError if a data folder has a database or credentials."""
+    used = sorted(path.name for name in (f"{SQLITE_FILE}*", "credentials.json") for path in home.glob(name))
+    if used:
+        raise BackupError(f"{home} is in use (it has {', '.join(used)}): restore into a new data folder")
+
+
+@contextmanager
+def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
+    """Open a store with the rows of a backup and the schema of this program.
+
+    The data folder gets its database at the end of the block, complete or not at all.
+    """
+    require_unused(home)
+    data_folder.prepare(home)
+    with tempfile.TemporaryDirectory(prefix="restore-", dir=home) as draft:
+        with Path(draft, SQLITE_FILE).open("wb") as file:
+            for block in reader.read_series():
+                file.write(block)
+        open_store("", Path(draft))
+        try:
+            migrate(Path(draft))
+            with connection():
+                yield
+        finally:
+            # The last connection writes everything into the file.
+            db.close_all()
+        _move(Path(draft, SQLITE_FILE), home)
+    open_store("", home)
+
+
+def _move(complete: Path, home: Path) -> None:
+    with complete.open("rb+") as file:
+        os.fsync(file.fileno())
+    try:
+        (home / SQLITE_FILE).hardlink_to(complete)
+    except FileExistsError:
+        raise BackupError(f"{home} is in use: another process created a database") from None
+    sync_folder(home)

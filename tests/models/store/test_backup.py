@@ -1,0 +1,238 @@
+"""A backup has all rows, and a restore writes all of them or nothing."""
+
+import stat
+from contextlib import contextmanager
+
+import pytest
+from playhouse.migrations import Runner
+
+from models.store.backup import backup, file
+from models.store.backup.file import BackupError, Header
+from models.store.base import connection, db, open_store, store
+from models.store.migrate import MIGRATIONS_DIR, SchemaUnknown, list_applied, migrate
+from tests.support import upgrades
+from tests.support.stores import SERVER, drop_store, get_url
+
+
+@pytest.fixture
+def filled(empty_store, home):
+    """Return all rows of a database with rows in every table."""
+    migrate(home)
+    with connection(), store().write_transaction():
+        upgrades.fill(upgrades.list_tables(), first=1)
+    return read_all_rows()
+
+
+@pytest.fixture
+def new_home(tmp_path):
+    """Return the data folder of a restored copy, with an empty database."""
+    yield tmp_path / "restored"
+    db.close_all()
+    drop_store(tmp_path / "restored")
+
+
+def read_all_rows():
+    with connection():
+        return {
+            table: db.execute_sql(f'select * from "{table}" order by id').fetchall()
+            for table in (*upgrades.list_tables(), "schema_migration")
+        }
+
+
+def back_up(home, path):
+    backup.back_up(path, get_url(home), home, "1.2.3")
+    db.close_all()
+    return path
+
+
+@contextmanager
+def restored(path, home):
+    """Restore a backup as the command does, and open the copy."""
+    if url := get_url(home):
+        open_store(url, home)
+    with backup.restore(path, url, home) as header:
+        pass
+    yield header
+
+
+def test_a_restored_copy_has_all_rows(filled, home, new_home, tmp_path):
+    path = back_up(home, tmp_path / "backup")
+
+    with restored(path, new_home) as header:
+        copied = read_all_rows()
+
+    assert filled["liveness"]
+    # The times of migrations on PostgreSQL are those of the restore.
+    assert [row[1] for row in copied.pop("schema_migration")] == [
+        row[1] for row in filled.pop("schema_migration")
+    ]
+    assert copied == filled
+    assert (header.store, header.version) == (store().name, "1.2.3")
+
+
+def test_a_restored_copy_uses_no_number_of_a_row_again(filled, home, new_home, tmp_path):
+    with connection(), store().write_transaction():
+        db.execute_sql("delete from attempt")
+    path = back_up(home, tmp_path / "backup")
+
+    with restored(path, new_home), connection(), store().write_transaction():
+        upgrades.fill({"attempt": db.get_columns("attempt")}, first=1)
+        numbers = [row for (row,) in db.execute_sql("select id from attempt").fetchall()]
+
+    # On SQLite, only tables with SequenceField promise this.
+    assert not SERVER or min(numbers) > upgrades.ROWS
+
+
+def test_a_backup_of_an_earlier_schema_is_migrated(empty_store, home, new_home, tmp_path):
+    names = [each.name for each in Runner(db.obj, str(MIGRATIONS_DIR)).migrations()]
+    with connection():
+        Runner(db.obj, str(MIGRATIONS_DIR)).up(target=names[0])
+        tables = upgrades.list_tables()
+        with store().write_transaction():
+            upgrades.fill(tables, first=1)
+        before = upgrades.count_rows(tables)
+    path = back_up(home, tmp_path / "backup")
+
+    with restored(path, new_home), connection():
+        assert (upgrades.count_rows(tables), list_applied()) == (before, names)
+
+
+def test_a_backup_is_readable_by_its_owner_only_and_replaces_no_file(filled, home, tmp_path):
+    path = back_up(home, tmp_path / "backup")
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(BackupError, match="backup exists"):
+        back_up(home, path)
+    assert {each.name for each in tmp_path.iterdir()} <= {"home", "backup"}
+
+
+def test_an_empty_database_is_not_backed_up(empty_store, home, tmp_path):
+    with pytest.raises(BackupError, match=r"is empty|no database"):
+        back_up(home, tmp_path / "backup")
+
+    assert not (tmp_path / "backup").exists()
+
+
+def truncate(content):
+    return content[: len(content) // 2]
+
+
+def change_a_byte(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+DAMAGES = {
+    "cut": (truncate, "damaged or incomplete"),
+    "last byte": (lambda content: content[:-1], "damaged or incomplete"),
+    "first bytes": (lambda content: content[:20], "damaged or incomplete"),
+    "one bit": (change_a_byte, "damaged or incomplete"),
+    "longer": (lambda content: content + b"x", "damaged or incomplete"),
+    "empty": (lambda _: b"", "is no backup"),
+    "another file": (lambda _: b"SQLite format 3\0", "is no backup"),
+}
+
+
+def test_a_damaged_backup_is_refused_and_nothing_is_changed(filled, home, new_home, tmp_path):
+    """One test for all kinds of damage: to create a database takes longer than all of them."""
+    content = back_up(home, tmp_path / "backup").read_bytes()
+    for name, (damage, text) in DAMAGES.items():
+        path = tmp_path / name
+        path.write_bytes(damage(content))
+
+        with pytest.raises(BackupError, match=text) as raised, restored(path, new_home):
+            pass
+
+        assert "\n" not in str(raised.value)
+        assert not new_home.exists()
+    if SERVER:
+        with connection():
+            assert db.get_tables() == []
+
+
+def test_a_data_folder_or_database_in_use_is_refused(filled, home, tmp_path):
+    path = back_up(home, tmp_path / "backup")
+
+    with pytest.raises(BackupError, match="in use"), restored(path, home):
+        pass
+
+    open_store(get_url(home), home)
+    assert read_all_rows() == filled
+
+
+@pytest.mark.skipif(bool(SERVER), reason="about files of SQLite")
+@pytest.mark.parametrize("name", ["tocsin.db", "tocsin.db-wal", "credentials.json"])
+def test_a_folder_with_remains_of_an_installation_is_refused(filled, home, new_home, tmp_path, name):
+    path = back_up(home, tmp_path / "backup")
+    new_home.mkdir(mode=0o700)
+    (new_home / name).write_text("x")
+
+    with pytest.raises(BackupError, match=name), restored(path, new_home):
+        pass
+
+    assert [each.name for each in new_home.iterdir()] == [name]
+
+
+def test_a_backup_of_a_later_version_is_refused(filled, home, new_home, tmp_path):
+    path = tmp_path / "backup"
+    with file.create(path) as writer:
+        writer.write_header(Header(store().name, "9.9", "2026-03-04", ("0001_initial", "9999_later")))
+    db.close_all()
+
+    with pytest.raises(SchemaUnknown, match=r"9999_later.*Tocsin 9\.9 or later"), restored(path, new_home):
+        pass
+
+    assert not new_home.exists()
+
+
+def test_a_backup_of_the_other_store_is_refused(filled, home, new_home, tmp_path):
+    path = tmp_path / "backup"
+    other = "sqlite" if SERVER else "postgresql"
+    with file.create(path) as writer:
+        writer.write_header(Header(other, "1.2.3", "2026-03-04", ("0001_initial",)))
+    db.close_all()
+
+    with pytest.raises(BackupError, match=f"the backup is of {other}"), restored(path, new_home):
+        pass
+
+
+@pytest.mark.skipif(not SERVER, reason="about a database with an empty schema")
+def test_a_database_with_a_later_schema_is_refused(empty_store, home, new_home, tmp_path):
+    names = [each.name for each in Runner(db.obj, str(MIGRATIONS_DIR)).migrations()]
+    with connection():
+        Runner(db.obj, str(MIGRATIONS_DIR)).up(target=names[0])
+    path = back_up(home, tmp_path / "backup")
+    open_store(get_url(new_home), new_home)
+    migrate(new_home)
+    db.close_all()
+
+    with pytest.raises(BackupError, match="the backup is older"), restored(path, new_home):
+        pass
+
+
+@pytest.mark.skipif(not SERVER, reason="about other sessions of PostgreSQL")
+def test_a_database_with_a_connected_process_is_refused(filled, home, new_home, tmp_path):
+    path = back_up(home, tmp_path / "backup")
+    open_store(get_url(new_home), new_home)
+    other = db.obj
+    other.connect()
+    try:
+        with pytest.raises(BackupError, match="stop them first"), restored(path, new_home):
+            pass
+    finally:
+        other.close_all()
+
+
+def test_a_restore_that_fails_leaves_nothing(filled, home, new_home, tmp_path):
+    path = back_up(home, tmp_path / "backup")
+    if url := get_url(new_home):
+        open_store(url, new_home)
+
+    with pytest.raises(ZeroDivisionError), backup.restore(path, url, new_home):
+        raise ZeroDivisionError
+
+    if SERVER:
+        with connection():
+            assert db.get_tables() == []
+    else:
+        assert list(new_home.iterdir()) == []
