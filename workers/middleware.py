@@ -20,6 +20,7 @@ from models.store.migrate import require_schema
 from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, list_values, load
+from workers.pause import pause_check
 from workers.poller import Poller
 
 log = structlog.get_logger()
@@ -74,7 +75,7 @@ class StoreConnection(dramatiq.Middleware):
     """Give each wake-up a connection to the database.
 
     If there is no connection, or if the database fails, the wake-up is dropped with one line in the log. The
-    poller does its work later.
+    poller does its work later. While the installation is paused, all wake-ups are dropped.
     """
 
     def after_declare_actor(self, broker: dramatiq.Broker, actor: dramatiq.Actor[..., object]) -> None:
@@ -84,9 +85,13 @@ class StoreConnection(dramatiq.Middleware):
     def before_process_message(self, broker: dramatiq.Broker, message: MessageProxy) -> None:
         try:
             db.connect(reuse_if_open=True)
+            is_paused = pause_check.is_paused()
         except STORE_ERRORS as error:
+            pause_check.forget()
             log.warning("the database cannot be reached", error=type(error).__name__)
             raise SkipMessage from error
+        if is_paused:
+            raise SkipMessage
 
     def after_process_message(
         self,
@@ -98,6 +103,7 @@ class StoreConnection(dramatiq.Middleware):
     ) -> None:
         db.close()
         if isinstance(exception, STORE_ERRORS):
+            pause_check.forget()
             log.warning("the database cannot be used", error=type(exception).__name__)
 
     after_skip_message = after_process_message

@@ -15,6 +15,7 @@ from models.store.base import STORE_ERRORS, connection
 from runtime.redis import redis_status
 from workers.alerts import process_lane, process_router
 from workers.delivery import deliver
+from workers.pause import pause_check
 from workers.periodic import missing_heartbeats, release_maintenance
 from workers.timers import fire
 
@@ -59,6 +60,8 @@ class Poller:
 
     def _poll(self) -> None:
         while self._pause():
+            # The state of a restored copy may change while this process runs.
+            pause_check.forget()
             run_safely("routers", process_router.process_pending_routers)
             run_safely("pipeline", process_lane.process_pending_lanes)
             run_safely("timers", fire.fire_due)
@@ -86,11 +89,16 @@ class Poller:
 
 
 def run_safely(name: str, job: Callable[[], object]) -> None:
-    """Run a job with its own connection, and log its errors: the next pass runs the job again."""
+    """Run a job with its own connection, and log its errors: the next pass runs the job again.
+
+    Do nothing while this installation is paused.
+    """
     try:
         with connection():
-            job()
+            if not pause_check.is_paused():
+                job()
     except STORE_ERRORS as error:
+        pause_check.forget()
         log.warning("the database cannot be used", job=name, error=type(error).__name__)
     except Exception:
         log.exception("poller job failed", job=name)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from models.lifecycle.pause import is_paused
 from models.reports.backlog import Backlog, list_live, measure_backlog
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness
@@ -101,6 +102,8 @@ def find_problems() -> list[str]:
         with connection():
             now = store().now()
             _test_write(now)
+            if is_paused():
+                return ["this restored copy is paused"]
             live_kinds = {liveness.kind for liveness in list_live(now)}
             found = list(_find_backlogs(measure_backlog(now), now)) + list(
                 _find_missing_processes(live_kinds)

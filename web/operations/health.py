@@ -12,6 +12,7 @@ from typing import Any
 from flask import Blueprint, Response, current_app, jsonify
 
 from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
+from models.lifecycle.pause import is_paused
 from models.reports import dead_letters
 from models.store import bulk
 from models.store.base import connection, db, store
@@ -76,16 +77,22 @@ def report() -> Report:
     }
     ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
+    if ready and result.is_paused:
+        status = "paused"
     return Report(status, parts, channels, result.dead_letters)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The states of the database and of the clock process, and the number of dead letters."""
+    """The states of the database and of the clock process, and the number of dead letters.
+
+    `is_paused`: this is a restored copy that processes and sends nothing until it is resumed.
+    """
 
     database: str
     clock: str = "unknown"
     dead_letters: int | None = None
+    is_paused: bool = False
 
 
 class Probe:
@@ -132,7 +139,7 @@ def commit() -> ProbeResult:
             query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
         liveness = Liveness.get_or_none(Liveness.process == "clock")
         clock = "ok" if liveness is not None and now - liveness.at <= MAX_CLOCK_AGE else "degraded"
-        return ProbeResult("ok", clock, dead_letters.count())
+        return ProbeResult("ok", clock, dead_letters.count(), is_paused())
 
 
 class InsertTest:

@@ -1,19 +1,21 @@
 """The periodic jobs that the clock process runs: name, period in seconds, function.
 
 One more job sends the request to the dead-man's switch, if its URL is set. The command `tocsin clock` adds it
-(tocsin/commands/processes.py), because its code is in a higher layer.
+(tocsin/commands/processes.py), because its code is in a higher layer. While the installation is paused, only
+liveness is recorded.
 """
 
 from schedules.clock_process import PeriodicJob
+from workers.pause import unless_paused
 from workers.periodic import due_scan, liveness, missing_heartbeats, release_maintenance, retention
 from workers.timers import audit
 
 PERIODIC_JOBS = (
-    PeriodicJob("due-scan", 1, due_scan.enqueue_due),
-    PeriodicJob("end-of-maintenance", 1, release_maintenance.enqueue_ended),
-    PeriodicJob("missing-pings", 1, missing_heartbeats.enqueue_overdue),
-    PeriodicJob("stale-lanes", 2, due_scan.enqueue_stale),
+    PeriodicJob("due-scan", 1, unless_paused(due_scan.enqueue_due)),
+    PeriodicJob("end-of-maintenance", 1, unless_paused(release_maintenance.enqueue_ended)),
+    PeriodicJob("missing-pings", 1, unless_paused(missing_heartbeats.enqueue_overdue)),
+    PeriodicJob("stale-lanes", 2, unless_paused(due_scan.enqueue_stale)),
     PeriodicJob("liveness", liveness.LIVENESS_PERIOD_S, liveness.record_liveness),
-    PeriodicJob("audit", 300, audit.audit, slow=True),
-    PeriodicJob("clean-up", 3600, retention.clean_up, slow=True),
+    PeriodicJob("audit", 300, unless_paused(audit.audit), slow=True),
+    PeriodicJob("clean-up", 3600, unless_paused(retention.clean_up), slow=True),
 )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from models.lifecycle import pause
 from models.store.base import db
 from models.store.limits import WEB, Limits, Use
 from models.tables.accounts import Liveness
@@ -81,6 +82,14 @@ def test_readyz_shows_dead_letters_and_stays_ready(client, world, now):
     after = client.get("/readyz").json
 
     assert after == {**before, "dead_letters": 1}
+
+
+def test_readyz_says_that_a_restored_copy_is_paused(client, store, now):
+    with store.write_transaction():
+        pause.pause(now, "2026-03-04")
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["status"]) == (200, "paused")
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, "ok"), (16, "degraded")])
