@@ -21,6 +21,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("tocsin.commands.processes:worker", "Run a worker process."),
     "clock": ("tocsin.commands.processes:clock", "Run a clock process."),
     "migrate": ("tocsin.commands.processes:migrate", "Apply the pending migrations to the database."),
+    "backup": (
+        "tocsin.commands.backup:backup",
+        "Write a backup of the database into a new file, while Tocsin runs.",
+    ),
+    "restore": (
+        "tocsin.commands.backup:restore",
+        "Restore a backup into a new data folder or an empty database, paused.",
+    ),
+    "resume": (
+        "tocsin.commands.backup:resume",
+        "End the pause of a restored copy: process alerts, fire timers, send messages.",
+    ),
     "settings": ("tocsin.commands.settings:settings", "Show every setting, its value and its meaning."),
     "account": ("tocsin.commands.accounts:account", "Add accounts and transfer their ownership."),
     "user": ("tocsin.commands.accounts:user", "Add users to an account."),
@@ -152,6 +164,7 @@ KNOWN_ERRORS = (
     ("peewee", "OperationalError"),
     # A database that is read-only.
     ("peewee", "InternalError"),
+    ("models.store.backup.file", "BackupError"),
     ("models.store.migrate", "SchemaOutdated"),
     ("models.store.migrate", "SchemaUnknown"),
     ("runtime.redis_socket", "NoServer"),

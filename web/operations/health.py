@@ -42,7 +42,7 @@ def healthz() -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The health of the installation: `status` is ready, degraded or unavailable."""
+    """The health of the installation: `status` is ready, degraded, paused or unavailable."""
 
     status: str
     parts: dict[str, str]

@@ -23,6 +23,7 @@ PROBLEMS = {
 STATUSES = {
     "ready": ("healthy", "resolved"),
     "degraded": ("healthy, with limits", "acknowledged"),
+    "paused": ("a restored copy: it accepts alerts and sends nothing until it is resumed", "acknowledged"),
     "unavailable": ("not healthy", "triggered"),
 }
 

@@ -1,0 +1,111 @@
+"""`tocsin backup`, `tocsin restore` and `tocsin resume`."""
+
+import importlib.metadata
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from models.lifecycle import pause
+from models.reports.due_work import DueWork, list_due_work
+from models.store.backup.backup import back_up
+from models.store.backup.backup import restore as restore_rows
+from models.store.base import connection, open_store, store
+from models.store.migrate import require_schema
+from runtime import logs
+from runtime.settings import load
+from tocsin.commands.accounts import as_json_option
+from tocsin.commands.output import to_json, to_printable
+from tocsin.server.supervisor import claim_lock
+
+# Messages and timers that are printed; --json prints more.
+MAX_PRINTED = 50
+
+file_argument = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+
+
+@click.command()
+@file_argument
+def backup(file: Path) -> None:
+    """Write a backup of the database into FILE, which must not exist. Tocsin may run.
+
+    The backup has every alert that was accepted before the start of this command.
+    """
+    settings = load()
+    if settings.database_url:
+        open_store(settings.database_url, settings.home)
+    back_up(file, settings.database_url, settings.home, importlib.metadata.version("tocsin"))
+    click.echo(f"{file}: {file.stat().st_size:,} bytes")
+
+
+@click.command()
+@file_argument
+@click.option("--resume", "is_resumed", is_flag=True, help="Process and send at once: end the pause.")
+@as_json_option
+def restore(file: Path, is_resumed: bool, as_json: bool) -> None:
+    """Restore FILE into a new data folder, or into the empty database of TOCSIN_DATABASE_URL.
+
+    The restored copy is paused: it accepts alerts, but processes and sends nothing until `tocsin resume`.
+    Without --resume, this command shows what it would send.
+    """
+    settings = load()
+    logs.configure("error", "restore")
+    if settings.database_url:
+        open_store(settings.database_url, settings.home)
+    elif (settings.home / "up.lock").exists():
+        claim_lock(settings.home)
+    with restore_rows(file, settings.database_url, settings.home) as header, store().write_transaction():
+        pause.resume()
+        if not is_resumed:
+            pause.pause(store().now(), header.created_at)
+    with connection():
+        work = list_due_work(store().now())
+    if as_json:
+        click.echo(to_json({"backup_at": header.created_at, "paused": not is_resumed, **asdict(work)}))
+        return
+    click.echo(f"restored the backup of {header.created_at} (Tocsin {header.version})")
+    if not is_resumed:
+        click.echo("\n".join(_describe(work)))
+
+
+@click.command()
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only show what would be sent.")
+@as_json_option
+def resume(is_dry: bool, as_json: bool) -> None:
+    """End the pause of a restored copy. Workers then process alerts, fire timers and send messages."""
+    settings = load()
+    logs.configure("error", "resume")
+    open_store(settings.database_url, settings.home)
+    with connection():
+        require_schema()
+        if not pause.is_paused():
+            raise click.ClickException("this installation is not paused")
+        work = list_due_work(store().now())
+        if not is_dry:
+            with store().write_transaction():
+                pause.resume()
+    if as_json:
+        click.echo(to_json({"paused": is_dry, **asdict(work)}))
+    else:
+        click.echo("\n".join(_describe(work)) if is_dry else "resumed: workers continue within some seconds")
+
+
+def _describe(work: DueWork) -> Iterator[str]:
+    """Yield what workers would do after the end of the pause."""
+    yield "paused: alerts are accepted, and nothing is processed or sent until `tocsin resume`."
+    yield "That would begin with:"
+    yield f"{work.message_count:,} unsent messages"
+    for message in work.messages[:MAX_PRINTED]:
+        about = ", ".join(message.incidents) or "no incident"
+        yield to_printable(
+            f"  {message.due_at:%Y-%m-%d %H:%M:%S} UTC  {message.channel} to {message.recipient}: {about}"
+        )
+    if work.message_count > MAX_PRINTED:
+        yield f"  {work.message_count - MAX_PRINTED:,} more"
+    yield f"{work.timer_count:,} timers of {work.open_incidents:,} open incidents, which may notify people"
+    for timer in work.timers[:MAX_PRINTED]:
+        yield to_printable(f"  {timer.due_at:%Y-%m-%d %H:%M:%S} UTC  {timer.kind}: {timer.incident}")
+    if work.timer_count > MAX_PRINTED:
+        yield f"  {work.timer_count - MAX_PRINTED:,} more"
+    yield f"{work.alerts:,} accepted alerts that were not processed yet"
