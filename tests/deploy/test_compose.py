@@ -1,0 +1,121 @@
+"""The compose file names settings that exist, and servers that it starts."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from runtime.settings import SETTINGS, load
+
+ROOT = Path(__file__).parents[2]
+COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+TOCSIN = SERVICES["tocsin"]
+# ${NAME}, ${NAME:-default} and ${NAME:?error}.
+VARIABLE = re.compile(r"\$\{(\w+)(?::(-|\?)([^}]*))?\}")
+
+
+def substitute(text: str, **env: str) -> str:
+    """Replace the variables of a text as compose does. KeyError for a required variable without a value."""
+
+    def get_value(match: re.Match[str]) -> str:
+        name, mark, default = match.groups()
+        return env.get(name) or default if mark == "-" else env[name]
+
+    return VARIABLE.sub(get_value, text)
+
+
+def list_texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in list_texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in list_texts(each)]
+    return [str(value)]
+
+
+def build_environment(**env: str) -> dict[str, str]:
+    secrets = {"POSTGRES_PASSWORD": "hunter2", "REDIS_PASSWORD": "hunter3"}
+    return {name: substitute(text, **secrets, **env) for name, text in TOCSIN["environment"].items()}
+
+
+def test_every_setting_exists_and_can_be_used():
+    """load() refuses unknown names and values that cannot be parsed."""
+    settings = load(build_environment())
+
+    assert urlsplit(settings.database_url).hostname == "postgresql"
+    assert urlsplit(settings.redis_url).hostname == "redis"
+    assert (settings.host, settings.port, str(settings.home)) == ("0.0.0.0", 8080, "/var/lib/tocsin")
+
+
+def test_a_setting_that_the_user_writes_has_its_own_name_and_default():
+    defaults = {setting.variable: setting.default for setting in SETTINGS} | {
+        "TOCSIN_PUBLIC_URL": "http://127.0.0.1:8080"
+    }
+    taken = {
+        name: match
+        for name, text in TOCSIN["environment"].items()
+        if (match := VARIABLE.fullmatch(text)) is not None
+    }
+
+    assert {name: match[1] for name, match in taken.items()} == {name: name for name in taken}
+    assert {name: match[3] for name, match in taken.items()} == {name: defaults[name] for name in taken}
+    assert {"TOCSIN_SMTP_HOST", "TOCSIN_SMTP_PASSWORD"} <= taken.keys()
+
+
+def test_the_login_of_a_mail_relay_reaches_the_settings():
+    settings = load(
+        build_environment(
+            TOCSIN_SMTP_HOST="relay", TOCSIN_SMTP_TLS="tls", TOCSIN_SMTP_USER="a", TOCSIN_SMTP_PASSWORD="b"
+        )
+    )
+
+    assert (settings.smtp_host, settings.smtp_tls, settings.smtp_user, settings.smtp_password) == (
+        "relay",
+        "tls",
+        "a",
+        "b",
+    )
+
+
+def test_no_secret_has_a_default():
+    variables = [match for text in list_texts(COMPOSE) for match in VARIABLE.finditer(text)]
+
+    secret = [match for match in variables if "PASSWORD" in match[1] and match[1] != "TOCSIN_SMTP_PASSWORD"]
+    assert len(secret) == 4
+    assert {match[2] for match in secret} == {"?"}
+    with pytest.raises(KeyError, match="POSTGRES_PASSWORD"):
+        substitute(TOCSIN["environment"]["TOCSIN_DATABASE_URL"])
+
+
+def test_the_credentials_of_both_servers_are_those_of_the_urls():
+    environment = build_environment()
+    database = urlsplit(environment["TOCSIN_DATABASE_URL"])
+    server = SERVICES["postgresql"]["environment"]
+
+    assert (database.username, database.path) == (server["POSTGRES_USER"], f"/{server['POSTGRES_DB']}")
+    assert database.password == substitute(server["POSTGRES_PASSWORD"], POSTGRES_PASSWORD="hunter2")
+    redis_password = SERVICES["redis"]["command"][-1]
+    assert urlsplit(environment["TOCSIN_REDIS_URL"]).password == substitute(
+        redis_password, REDIS_PASSWORD="hunter3"
+    )
+
+
+def test_tocsin_has_no_privileges_and_writes_only_to_its_volume():
+    assert TOCSIN["user"] == "10001:10001"
+    assert TOCSIN["read_only"] is True
+    assert TOCSIN["cap_drop"] == ["ALL"]
+    assert TOCSIN["security_opt"] == ["no-new-privileges:true"]
+    assert TOCSIN["volumes"] == ["home:/var/lib/tocsin"]
+    assert {
+        volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", ())
+    } == {*COMPOSE["volumes"]}
+
+
+def test_the_image_has_the_version_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert TOCSIN["image"] == f"tocsin:{project['version']}"
