@@ -6,8 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel bench bench-lists bench-loader bench-memory bench-oncall bench-queues bench-rules bench-scale bench-timers bench-workers lint types format lock clean
-.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-oncall bench-queues bench-timers lint types format lock clean
+.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-queues bench-rules bench-scale bench-timers bench-workers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -53,15 +52,14 @@ faults-full: $(VENV)/dev.stamp
 wheel: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest tests/packaging -m wheel -n 0
 
-# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside peers: about a quarter of an hour.
-# The figures are written into bench-results.json; `python -m bench report FILE` writes those of docs/performance.md.
 # Build the container image, unpack it and run it as an unprivileged user: one alert in, one mail out. Needs root,
 # mmdebstrap and buildah: about three minutes.
 image: $(VENV)/dev.stamp
 	@deploy/image.sh
 	@$(BIN)/python .ci/check_image.py
 
-# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside peers: about five minutes.
+# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside peers: about a quarter of an hour.
+# The figures are written into bench-results.json; `python -m bench report FILE` writes those of docs/performance.md.
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.peers
 	@$(BIN)/python -m bench --own
