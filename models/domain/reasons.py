@@ -76,8 +76,28 @@ def _format(value: Parameter, texts: Mapping[str, str]) -> object:
     return value
 
 
+def write_clause(shown: Reason) -> str:
+    """Return a reason as the end of a sentence: without its capital letter and its full stop.
+
+    A text that begins with a name, and a text of a person, keep their first letter.
+    """
+    template = ENGLISH.get(shown.code, "{}")
+    begins = {**ENGLISH, shown.code: template.replace(":capital}", "}", 1)}
+    text = render(shown, begins).removesuffix(".")
+    is_word = template[:1] != "{" and template[:2] not in _KEEP_CAPITAL and template[:6] != "Tocsin"
+    return text[:1].lower() + text[1:] if is_word else text
+
+
+# The beginnings of abbreviations, which keep their capital letters.
+_KEEP_CAPITAL = ("SL", "TL")
+
+
 class _ReasonFormatter(Formatter):
-    """Format `{name:duration}`, a number of seconds, and `{name:time}`, a time in ISO 8601."""
+    """Format the parameters of texts.
+
+    `{name:duration}` is a number of seconds, `{name:time}` a time in ISO 8601, `{name:ordinal}` a number such
+    as 2nd, and `{name:capital}` a text that begins a sentence.
+    """
 
     def format_field(self, value: object, format_spec: str) -> str:
         match format_spec:
@@ -85,10 +105,22 @@ class _ReasonFormatter(Formatter):
                 return format_duration(int(str(value)))
             case "time":
                 return f"{datetime.fromisoformat(str(value)).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+            case "ordinal":
+                return _format_ordinal(int(str(value)))
+            case "capital":
+                return str(value)[:1].upper() + str(value)[1:]
         return str(super().format_field(value, format_spec))
 
 
 _FORMATTER = _ReasonFormatter()
+
+
+def _format_ordinal(number: int) -> str:
+    is_teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if is_teen else _ENDINGS.get(number % 10, 'th')}"
+
+
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
 def format_duration(seconds: int) -> str:

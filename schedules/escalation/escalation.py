@@ -148,7 +148,8 @@ def _take_step(
     round_robin = make_reason("next_in_round_robin") if is_next else None
     created: list[CreateNotification] = []
     for person in people:
-        why = make_reason("named_by_step", step=label).add(shifts.get(person.username), round_robin)
+        named = _explain_step(policy, index + 1, passes + 1, label)
+        why = named.add(shifts.get(person.username), round_robin)
         reason_key = f"{context.incident.escalation_run}:{step}"
         created += build_notifications(context, person, NotificationKind.ESCALATION, reason_key, why)
     names = list_names(people, context.config, context.now)
@@ -160,6 +161,15 @@ def _describe_step(policy: PolicyFacts, number: int, repeat: int) -> Reason:
     if repeat == 1:
         return make_reason("step", number=number, policy=policy.name)
     return make_reason("step_of_pass", number=number, policy=policy.name, repeat=repeat)
+
+
+def _explain_step(policy: PolicyFacts, number: int, repeat: int, label: Reason) -> Reason:
+    """Return why a step notifies a person. In a later pass, it is that nobody has acknowledged."""
+    if repeat == 1:
+        return make_reason("named_by_step", step=label)
+    if number == 1:
+        return make_reason("policy_begins_again", policy=policy.name, repeat=repeat, number=number)
+    return make_reason("policy_goes_on", policy=policy.name, repeat=repeat, number=number)
 
 
 def _drop_duplicates(

@@ -8,7 +8,15 @@ import orjson
 import pytest
 
 from models.domain.reason_texts import ENGLISH
-from models.domain.reasons import Reason, describe, format_duration, from_json, make_reason, render
+from models.domain.reasons import (
+    Reason,
+    describe,
+    format_duration,
+    from_json,
+    make_reason,
+    render,
+    write_clause,
+)
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("models", "schedules", "pipeline", "workers", "web", "tocsin")
@@ -109,6 +117,33 @@ def test_another_language_needs_another_table_only():
 def test_a_duration_has_its_two_largest_units(seconds, text):
     assert format_duration(seconds) == text
     assert str(make_reason("open_too_long", within=seconds)) == f"The incident was open for {text}."
+
+
+@pytest.mark.parametrize(
+    ("reason", "clause"),
+    [
+        (make_reason("suppressed"), "the alert is suppressed: it is stored and opens no incident"),
+        (make_reason("acknowledged", by="Bob"), "Bob had acknowledged"),
+        (make_reason("acknowledged", by="an alert"), "an alert had acknowledged"),
+        (make_reason("sla_acknowledge_missed", sla="Gold"), "SLA Gold: not acknowledged in time"),
+        (make_reason("is_merged").add(make_reason("late", ms=7)), "the incident is merged into another one."
+         " The timer was 7 ms late"),
+        (describe("Ask Bob."), "Ask Bob"),
+    ],
+)  # fmt: skip
+def test_a_reason_can_end_a_sentence(reason, clause):
+    assert write_clause(reason) == clause
+
+
+def test_a_sentence_begins_with_a_capital():
+    assert str(make_reason("acknowledged", by="an alert")) == "An alert had acknowledged."
+
+
+@pytest.mark.parametrize(("number", "text"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (21, "21st")])
+def test_a_pass_of_a_policy_has_an_ordinal_number(number, text):
+    again = make_reason("policy_begins_again", policy="Nights", repeat=number, number=1)
+
+    assert write_clause(again) == f"nobody has acknowledged; policy Nights begins again ({text} time), step 1"
 
 
 def test_a_time_is_in_utc():

@@ -43,7 +43,7 @@ def test_an_alert_trace_says_why_nobody_was_notified(world, now):
 
     assert trace["incidents"] == []
     assert trace["alerts"][0]["stages"][-1]["reason"] == (
-        "The level is warning. Integration Probe opens incidents only for critical."
+        "Warning alerts open no incident here. Integration Probe opens incidents only for critical."
     )
 
 

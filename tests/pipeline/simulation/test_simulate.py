@@ -99,7 +99,7 @@ def test_an_alert_without_incident_notifies_nobody_and_the_reason_says_why():
         "0 pipeline: Service Checkout is disabled: the alert is stored and opens no incident."
     ]
     assert list_events(info) == [
-        "0 pipeline: The level is info. Integration Probe opens incidents only for critical."
+        "0 pipeline: Info alerts open no incident here. Integration Probe opens incidents only for critical."
     ]
     assert list_events(suppressed) == [
         "0 pipeline: The alert is suppressed: it is stored and opens no incident."
@@ -274,7 +274,7 @@ def test_events_of_unrelated_incidents_are_not_returned(firing_incident):
     other = simulate(firing_incident, [alert(AlertType.INFO, entity_id="db2")], NOON, HOURS)
 
     assert list_events(other) == [
-        "0 pipeline: The level is info. Integration Probe opens incidents only for critical."
+        "0 pipeline: Info alerts open no incident here. Integration Probe opens incidents only for critical."
     ]
     assert (other.first_notified, other.incidents, other.continues_at) == ({}, (), None)
 

@@ -101,7 +101,7 @@ def test_a_cancelled_notification_shows_its_reason(world, now, read_timeline):
     cancelled = next(each for each in read_timeline() if each["kind"] == "notification")
 
     assert (cancelled["what"], cancelled["notification"]["attempts"]) == ("cancelled", [])
-    assert cancelled["notification"]["outcome"] == "Resolved by an alert (resolved)."
+    assert cancelled["notification"]["outcome"] == "An alert (resolved) had resolved the incident."
     assert parse_moment(cancelled["at"]) == now + timedelta(minutes=1, milliseconds=1)
 
 
