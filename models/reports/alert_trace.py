@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import peewee
 
-from models.domain.channels import get_channel_name
+from models.domain.channels import DELIVERY_CHANNELS, get_channel_name
 from models.domain.enums import (
     AlertType,
     IncidentStatus,
@@ -17,7 +17,7 @@ from models.domain.enums import (
     Urgency,
     WorkState,
 )
-from models.domain.reasons import Reason, from_json, make_reason
+from models.domain.reasons import Reason, format_duration, from_json, make_reason, write_clause
 from models.store.base import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
@@ -172,7 +172,7 @@ def _build_reference(
 
 
 def _build_alert(event: Event) -> JsonDict:
-    incident = event.incident
+    incident, reasons = event.incident, list_reasons(event)
     return {
         "unique_id": event.unique_id,
         "integration": _build_reference(event.known_integration),
@@ -184,7 +184,9 @@ def _build_alert(event: Event) -> JsonDict:
         "status": STATE_NAMES[get_state(event.state, bool(event.error))],
         "pending_stage": event.stage if event.state == WorkState.PENDING else None,
         "error": _to_text(event.error),
-        "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in list_reasons(event)],
+        "stages": [{"stage": stage, "reason": str(reason)} for stage, reason in reasons],
+        # Why the alert ended where it did, as a part of a sentence.
+        "end": write_clause(reasons[-1][1]) if reasons else None,
         "rules": [show_rule(record) for record in event.rules],
         "incident": incident.incident_number if incident else None,
         "incident_created": event.incident_created,
@@ -314,7 +316,9 @@ def _build_timer(row: Timer) -> JsonDict:
 def load_notification_entries(where: peewee.Expression) -> list[tuple[Notification, JsonDict]]:
     """Load notifications in order, with their attempts, in a constant number of statements."""
     query = (
-        Notification.select(Notification, User, ContactMethod, Message)
+        Notification.select(Notification, User, ContactMethod, Message, Incident.id, Incident.run_started_at)
+        .join(Incident)
+        .switch(Notification)
         .join(User)
         .switch(Notification)
         .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
@@ -360,6 +364,7 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "contact": notification.contact.name if notification.contact else "the user's own e-mail address",
         "kind": notification.kind,
         "reason": str(notification.reason),
+        "sentence": describe_notification(notification),
         "not_before": notification.not_before,
         "state": NotificationStatus(notification.state).name.lower(),
         # Why a pending message is not sent yet.
@@ -370,3 +375,33 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "attempt_count": message.attempts,
         "attempts": own_attempts,
     }
+
+
+def describe_notification(notification: Notification) -> str:
+    """Return what became of a notification as a part of a sentence, with the names of person and channel."""
+    message, person = notification.message, get_display_name(notification.user)
+    by = name_channel(get_channel_name(message.channel))
+    outcome, state = notification.outcome, NotificationStatus(notification.state)
+    if state is NotificationStatus.SENT:
+        return f"sent to {person} by {by}: {write_clause(notification.reason)}"
+    if state is not NotificationStatus.PENDING:
+        why = write_clause(outcome) if outcome is not None else state.name.lower()
+        return f"not sent to {person} by {by}: {why}"
+    if message.attempts:
+        return f"not sent to {person} by {by} yet: {_describe_delay(message.outcome)}"
+    delay = (notification.not_before - notification.incident.run_started_at).total_seconds()
+    after = f", after {format_duration(round(delay))}" if round(delay) > 0 else ""
+    return f"to be notified: {person} ({by}{after})"
+
+
+def _describe_delay(outcome: Reason | None) -> str:
+    """Return why a message is sent later. The first sentence of its outcome says only that it is not sent."""
+    if outcome is None or not outcome.more:
+        return "it is tried again"
+    first, *others = outcome.more
+    return write_clause(first.add(*others))
+
+
+def name_channel(name: str) -> str:
+    """Return what people call the channel with this name."""
+    return next((spec.title for spec in DELIVERY_CHANNELS.values() if spec.name == name), name)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from models.domain.enums import WorkState
-from models.reports import alert_trace, trace_ids
+from models.domain.reason_texts import ENGLISH
+from models.reports import alert_answer, alert_trace, trace_ids
 from models.reports.trace_ids import FoundAlert
 from models.store.base import store
 from models.tables.accounts import Account
@@ -18,6 +19,9 @@ from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, open_read_only
 
 JsonDict = dict[str, Any]
+
+# The reasons of stages that say nothing new about an alert.
+_NOTHING_NEW = {ENGLISH[code] for code in ("no_router", "no_alert_rules", "entity_is_new", "opens_incident")}
 
 
 @click.command()
@@ -31,7 +35,7 @@ JsonDict = dict[str, Any]
 @account_option
 @as_json_option
 def why(reference: str, page: int, account_id: str | None, as_json: bool) -> None:
-    """Show the stages that an alert passed through, and its incident, timers and delivery attempts.
+    """Show who was notified of an alert, or why nobody was. Then show its stages and its incident.
 
     The alert is named by its trace_id, by the number of its incident (12 or "#12": the alert that opened it),
     by its unique_id, or by the word last: the last one that was accepted.
@@ -46,7 +50,7 @@ def why(reference: str, page: int, account_id: str | None, as_json: bool) -> Non
         click.echo(to_printable(_describe_unknown(reference, kept_since)), err=True)
         sys.exit(PROBLEMS_FOUND)
     if as_json:
-        click.echo(to_json(trace))
+        click.echo(to_json({"answer": alert_answer.write_answer(trace), **trace}))
         return
     for text in _format_found(found, trace):
         click.echo(to_printable(text))
@@ -105,7 +109,12 @@ def _format_found(found: FoundAlert, trace: JsonDict) -> Iterator[str]:
 
 
 def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:
-    """Yield an alert trace as lines of text, with times in UTC. `state` is the state of the body."""
+    """Yield an alert trace as sentences, with times in UTC: the answer first. `state`: of the body.
+
+    Leave out what says nothing new. --json has everything.
+    """
+    yield from alert_answer.write_answer(trace)
+    yield ""
     router = trace["router"]
     owner = f"router {router['name']}" if router else _get_name(trace["integration"])
     where = "" if router else f" for service {_get_name(trace['service'])}"
@@ -120,20 +129,20 @@ def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:
     if trace["error"]:
         # Only dropped bodies are DONE with an error, which says so itself.
         yield trace["error"] if state is WorkState.DONE else f"dead letter: {trace['error']}"
+    statuses = {each["incident_number"]: each["status"] for each in trace["incidents"]}
     for alert in trace["alerts"]:
         yield ""
-        yield from _format_alert(alert)
+        yield from _format_alert(alert, statuses)
     for incident in trace["incidents"]:
         yield ""
         yield from _format_incident(incident)
 
 
-def _format_alert(alert: JsonDict) -> Iterator[str]:
+def _format_alert(alert: JsonDict, statuses: dict[int, str]) -> Iterator[str]:
     yield f"alert {alert['alert_type']}: {alert['message']}  [{alert['entity_id']}]"
     if alert["integration"]:
         yield f"  to {_get_name(alert['integration'])} of service {_get_name(alert['service'])}"
-    for step in alert["stages"]:
-        yield f"  {step['stage']:<10} {step['reason']}"
+    yield from format_stages(alert)
     for rule in alert["rules"]:
         yield from format_rule(rule)
     if alert["pending_stage"]:
@@ -141,8 +150,15 @@ def _format_alert(alert: JsonDict) -> Iterator[str]:
     if alert["error"]:
         yield f"  dead letter: {alert['error']}"
     if alert["incident"]:
-        verb = "opened" if alert["incident_created"] else "belongs to"
-        yield f"  {verb} incident #{alert['incident']}"
+        yield f"  {alert_answer.describe_incident_of(alert, statuses)}"
+
+
+def format_stages(alert: JsonDict) -> Iterator[str]:
+    """Yield the reason of each stage that says something new about an alert."""
+    level_given = ENGLISH["entity_given"].format(level=alert["alert_type"])
+    for step in alert["stages"]:
+        if step["reason"] not in (*_NOTHING_NEW, level_given):
+            yield f"  {step['stage']:<10} {step['reason']}"
 
 
 def format_rule(rule: JsonDict) -> Iterator[str]:
@@ -181,30 +197,24 @@ def _format_incident(incident: JsonDict) -> Iterator[str]:
 
 
 def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
-    """Yield the past and future entries of an incident, each with its time."""
+    """Yield the past and future entries of an incident, each with its time.
+
+    The alert says that it opened the incident. The log says what a timer that fired has changed.
+    """
     for entry in incident["log"]:
-        yield entry["at"], f"{entry['what']:<12} {entry['reason']}"
+        if (entry["what"], entry["by"]) != ("opened", "alert"):
+            yield entry["at"], entry["reason"]
     for entry in incident["stakeholders"]:
-        yield entry["at"], f"{'stakeholder':<12} {entry['reason']}"
+        yield entry["at"], entry["reason"]
     for timer in incident["timers"]:
-        outcome = timer["outcome"] or f"pending until {_format_time(timer['due_at'])}"
-        yield (
-            timer["done_at"] or timer["due_at"],
-            f"{'timer':<12} {timer['kind'].replace('_', ' ')}: {outcome}",
-        )
+        if timer["done_at"] is None:
+            yield timer["due_at"], f"timer: {timer['kind'].replace('_', ' ')} is due at this time"
     for delivery in incident["deliveries"]:
         for attempt in delivery["attempts"]:
-            text = f"{'attempt':<12} {attempt['outcome']}: {attempt['detail']} ({attempt['milliseconds']} ms)"
-            yield attempt["at"], text
-        yield delivery["done_at"] or delivery["not_before"], _format_delivery(delivery)
-
-
-def _format_delivery(delivery: JsonDict) -> str:
-    outcome = f" {delivery['outcome']}" if delivery["outcome"] else ""
-    return (
-        f"{delivery['state']:<12} {delivery['person']} by {delivery['contact']}:"
-        f" {delivery['reason']}{outcome}"
-    )
+            if attempt["outcome"] != "sent":
+                failed = f"the attempt to send to {delivery['person']} failed"
+                yield attempt["at"], f"{failed}: {attempt['detail']}"
+        yield delivery["done_at"] or delivery["not_before"], delivery["sentence"]
 
 
 def _format_time(at: datetime) -> str:

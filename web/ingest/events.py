@@ -14,7 +14,7 @@ from marshmallow import fields, validate
 from models.domain import identity
 from models.domain.enums import AlertType, WorkState
 from models.load.lane import get_team_of_service
-from models.reports import alert_trace
+from models.reports import alert_answer, alert_trace
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from pipeline.sources import SOURCES, Source, generic, heartbeat, httphealthcheck
@@ -359,6 +359,7 @@ def _select_visible_services(receipt: Receipt) -> peewee.ModelSelect | None:
 def get_trace(trace_id: str) -> dict[str, object]:
     """Get the trace of an alert: each stage with its reason, the incident, timers and deliveries.
 
+    `answer` says who was notified or, if nobody was, why. It is made from the alerts of the page.
     The alerts of a large body have pages, by default of 100 alerts. `incidents` are those of the page.
     `is_truncated`: an incident has more entries, which its timeline shows.
     """
@@ -370,7 +371,7 @@ def get_trace(trace_id: str) -> dict[str, object]:
     trace = alert_trace.build_trace(
         receipt, _select_visible_services(receipt), start=page.start, size=page.size
     )
-    return {**trace, **paging.build_links(page, trace["count"])}
+    return {"answer": alert_answer.write_answer(trace), **trace, **paging.build_links(page, trace["count"])}
 
 
 def _describe_unknown_alert() -> str:

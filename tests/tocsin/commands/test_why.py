@@ -1,24 +1,36 @@
 """`tocsin why` shows an alert trace as text and as JSON."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from click.testing import CliRunner
 
-from models.domain.enums import WorkState
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, IncidentStatus, WorkState
+from models.domain.reasons import make_reason
+from models.load.lane import lock_incident
 from models.reports import alert_trace, dead_letters
+from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import Account, User, bump_version
 from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
 from models.tables.rules import AlertRule
 from models.tables.services import Service
+from models.tables.users import NotificationRule
 from models.write import change_dead_letters
+from models.write.apply import apply
+from pipeline import incidents
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body
+from tests.support.relays import relay
+from tests.support.scenarios.delivery import MAIL, settings
 from tests.support.stores import get_settings
 from tocsin.commands.why import format_lines, why
 from workers.alerts import process_lane
 from workers.alerts.batches import BatchSize
+from workers.delivery import deliver
 
 
 @pytest.fixture
@@ -26,6 +38,13 @@ def receipt(world, now):
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     process_lane.run(world.service.id)
     return receipt
+
+
+def deliver_all(now):
+    with relay() as box:
+        deliver.configure(settings(box.port))
+        deliver.send_due(MAIL, now + timedelta(seconds=1))
+    deliver._runtimes.clear()
 
 
 def list_lines(trace_id):
@@ -37,9 +56,72 @@ def test_it_shows_every_stage_the_incident_and_the_people(receipt):
     text = "\n".join(list_lines(receipt.trace_id))
 
     assert "alert critical: Disk full  [db1]" in text
-    assert "dedupe     The entity has no open incident." in text
-    assert "opened incident #1" in text
-    assert "Alice by Primary Email: Named by step 1" in text
+    assert "notify     Notified now: Alice." in text
+    assert "  opens incident #1" in text
+    assert "to be notified: Alice (e-mail)" in text
+
+
+def test_it_leaves_out_what_says_nothing_new(receipt):
+    text = "\n".join(list_lines(receipt.trace_id))
+
+    for words in ("no router applies", "no alert rules", "The level is", "no open incident", "Opened by"):
+        assert words not in text
+
+
+def test_it_begins_with_the_person_who_was_notified(receipt, now):
+    deliver_all(now)
+    answer, *others = list_lines(receipt.trace_id)
+
+    assert answer == "NOTIFIED: Alice 12:00:01 by e-mail (sent)."
+    assert any("sent to Alice by e-mail: named by step 1 of policy" in text for text in others)
+
+
+@pytest.mark.parametrize(
+    ("delay", "answer"),
+    [
+        pytest.param(0, "NOT NOTIFIED YET: to be notified: Alice (e-mail).", id="now"),
+        pytest.param(1, "NOT NOTIFIED YET: to be notified: Alice (e-mail, after 1 min).", id="later"),
+    ],
+)
+def test_it_begins_with_the_person_who_will_be_notified(world, now, delay, answer):
+    NotificationRule.update(start_delay=delay).execute()
+    bump_version(world.account.id)
+    receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+
+    assert list_lines(receipt.trace_id)[0] == answer
+
+
+def test_it_begins_with_the_reason_why_nobody_was_notified(world, now):
+    receipt = accept(world, now, message="Disk full", alert_type="info", entity_id="db1")
+    process_lane.run(world.service.id)
+
+    assert list_lines(receipt.trace_id)[0] == (
+        "NOBODY WAS NOTIFIED: info alerts open no incident here. Integration Probe opens incidents only for"
+        " critical."
+    )
+
+
+def test_it_says_that_an_alert_of_an_open_incident_notifies_nobody_again(world, receipt, now):
+    second = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+    texts = list_lines(second.trace_id)
+
+    joins = "joins incident #1, which is open: nobody is notified again"
+    assert texts[0] == f"NOBODY WAS NOTIFIED: the alert {joins}."
+    assert f"  {joins}" in texts
+
+
+def test_it_names_the_person_who_acknowledged_before_a_notification_was_sent(world, receipt, now):
+    with store().write_transaction():
+        context = lock_incident(Incident.get().id, Author(AuthorKind.USER, "Bob", user=world.bob.id), now)
+        why = make_reason("requested", by="Bob")
+        effects = incidents.change_status(context, IncidentStatus.ACKNOWLEDGED, why)
+        apply(ChangeSet(effects=list(effects)))
+    answer, *others = list_lines(receipt.trace_id)
+
+    assert answer == "NOBODY WAS NOTIFIED: not sent to Alice by e-mail: Bob had acknowledged."
+    assert any(text.endswith("not sent to Alice by e-mail: Bob had acknowledged") for text in others)
 
 
 def test_it_shows_how_much_of_a_large_body_is_processed(world, now, monkeypatch):
@@ -47,12 +129,13 @@ def test_it_shows_how_much_of_a_large_body_is_processed(world, now, monkeypatch)
     body = json.dumps({"alerts": [{"fingerprint": f"{n}"} for n in range(8)]}).encode()
     receipt = accept(world, now, source="prometheus", body=body)
     process_lane.run(world.service.id, seconds=0)
-    status, progress, *_ = list_lines(receipt.trace_id)
+    answer, _, status, progress, *_ = list_lines(receipt.trace_id)
+    assert answer.startswith("NOT NOTIFIED YET: ")
     assert status.startswith("queued: ")
     assert progress == "5 of 8 alerts are processed"
     process_lane.run(world.service.id)
 
-    assert list_lines(receipt.trace_id)[0].startswith("completed: ")
+    assert list_lines(receipt.trace_id)[2].startswith("completed: ")
 
 
 def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actions(world, now):
@@ -101,7 +184,7 @@ def test_it_shows_whether_a_dead_letter_was_replayed_or_dropped(world, now, chan
         change(dead_letters.list_keys(), "Bob")
     lines_shown = list_lines(receipt.trace_id)
 
-    assert lines_shown[1].startswith(line)
+    assert lines_shown[3].startswith(line)
 
 
 @pytest.fixture
