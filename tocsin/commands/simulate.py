@@ -11,6 +11,7 @@ import click
 import orjson
 import peewee
 
+from models.domain.reasons import format_duration
 from models.reports.delivery_problems import list_delivery_problems
 from models.store.base import store
 from models.store.prepared import in_list
@@ -26,7 +27,7 @@ from tocsin.commands.oncall import NOBODY
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadArguments, open_read_only
 from tocsin.commands.times import ZoneType, parse_time
-from tocsin.commands.why import format_rule
+from tocsin.commands.why import format_rule, format_stages
 from web.operations import run_simulation
 
 JsonDict = dict[str, Any]
@@ -255,24 +256,40 @@ def format_lines(result: JsonDict, zone: ZoneInfo) -> Iterator[str]:
         yield ""
         yield from _format_alert(alert)
     yield ""
-    rows = [_format_row(event, zone) for event in result["simulated_events"]]
+    rows = [_format_row(event, zone) for event in result["simulated_events"] if _is_shown(event)]
     yield from format_table([("AT", "AFTER", "WHAT", "WHO", "BY", "WHY"), *rows])
     yield ""
     if result["is_truncated"]:
         yield f"cut off: more than {MAX_SIMULATED_EVENTS:,} simulated events, or the time limit was reached"
-    elif result["continues_at"]:
-        yield f"more would happen from {_format_time(result['continues_at'], zone)} on"
     names = ", ".join(
         f"{shorten(person['person'])} after {_format_duration(person['after'])}"
         for person in result["notified"]
     )
     yield f"notified: {names or NOBODY}"
+    if not result["is_truncated"]:
+        yield from _format_end(result, zone)
+
+
+def _format_end(result: JsonDict, zone: ZoneInfo) -> Iterator[str]:
+    """Yield after which time nobody else is notified, as far as the simulation knows it."""
+    last = [event["after"] for event in result["simulated_events"] if event["kind"] == "notified"]
+    end = f"after {format_duration(round(max(last)))} nobody else is notified" if last else ""
+    if not result["continues_at"]:
+        if end:
+            yield end
+        return
+    more = f"more would happen from {_format_time(result['continues_at'], zone)} on"
+    yield f"{end} until {_format_time(result['until'], zone)}, but {more}" if end else more
+
+
+def _is_shown(event: JsonDict) -> bool:
+    """Return whether an event says something new. The log says what a step of the policy does."""
+    return (event["kind"], event["what"]) != ("timer", "escalate")
 
 
 def _format_alert(alert: JsonDict) -> Iterator[str]:
     yield f"alert {alert['alert_type']}: {alert['message']}  [{alert['entity_id']}]"
-    for step in alert["stages"]:
-        yield f"  {step['stage']:<10} {step['reason']}"
+    yield from format_stages(alert)
     for rule in alert["rules"]:
         yield from format_rule(rule)
 
