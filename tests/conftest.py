@@ -13,7 +13,8 @@ from bench.servers.plans import collect_statements
 from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
-from workers.alerts import config_cache, pieces, process_lane, process_router
+from workers import config_cache
+from workers.alerts import pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.timers import fire

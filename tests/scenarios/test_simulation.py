@@ -29,7 +29,7 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import create_world
 from web.operations.run_simulation import SimulationRequest, run_simulation
-from workers.alerts import config_cache
+from workers import config_cache
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 A = RuleAction

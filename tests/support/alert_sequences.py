@@ -59,7 +59,8 @@ from tests.support.rules import (
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
-from workers.alerts import config_cache, load_lane_state, pieces, process_lane, process_router
+from workers import config_cache
+from workers.alerts import load_lane_state, pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
 
 A = RuleAction

@@ -19,7 +19,7 @@ from models.store.base import store
 from models.tables.services import Service
 from pipeline.lane_state import LaneKey, LaneState, split_keys
 from schedules.escalation.notifications import LATE_AFTER
-from workers.alerts import config_cache
+from workers import config_cache
 
 
 def load(

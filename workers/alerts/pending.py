@@ -15,7 +15,8 @@ from pipeline.router import CompiledRouter, RouterLane
 from pipeline.run_stages import AlertInProgress, parse_options
 from pipeline.sources.body import RequestBody
 from pipeline.topology import Segment
-from workers.alerts import config_cache, pieces
+from workers import config_cache
+from workers.alerts import pieces
 from workers.alerts.pieces import Piece
 
 

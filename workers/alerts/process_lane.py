@@ -27,7 +27,8 @@ from models.write.shared_messages import extend, list_with_messages, name_pieces
 from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
-from workers.alerts import config_cache, load_lane_state, pieces, report_dead_letters, retry
+from workers import config_cache
+from workers.alerts import load_lane_state, pieces, report_dead_letters, retry
 from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,

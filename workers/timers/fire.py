@@ -25,7 +25,7 @@ from models.tables.timers import Timer
 from models.write.apply import apply
 from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from runtime import metrics
-from workers.alerts import config_cache
+from workers import config_cache
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.delivery import deliver

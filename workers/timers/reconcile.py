@@ -29,7 +29,7 @@ from models.store.base import Busy, store
 from models.write.apply import apply
 from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation
-from workers.alerts import config_cache
+from workers import config_cache
 from workers.delivery import deliver
 
 log = structlog.get_logger()
