@@ -4,13 +4,14 @@ The content says what happened, where, how severe, since when, why this person i
 Texts come from unknown senders, so this module cleans and shortens each of them again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
-from pipeline.sources.cleaning import clean_line, clean_text
+from models.domain.reasons import format_duration
+from pipeline.sources.cleaning import clean_line, clean_text, clean_url
 
 # Mail programs on phones show about 40 characters of a subject, others about 100.
 MAX_TITLE = 120
@@ -19,6 +20,11 @@ MAX_SUMMARY = 2_000
 MAX_STAKEHOLDER_BODY = 4_000
 # At most this many incidents are listed in one message; the others are counted.
 MAX_LISTED = 100
+# At most this many labels and links of the source are in one message.
+MAX_LABELS = 20
+MAX_SOURCES = 10
+# Programs that show mails may not read a longer list of the mails of a thread.
+MAX_THREADS = 20
 
 # The actions that a message offers for an incident: the new status, and the statuses in which the action is
 # offered.
@@ -40,12 +46,44 @@ class Recipient:
 
 
 @dataclass(frozen=True, slots=True)
+class NextStep:
+    """What the policy does next if nobody acknowledges: after how many seconds it notifies these people."""
+
+    after_s: int
+    people: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentDetails:
+    """What a message says about its only incident.
+
+    - `began_at`: when the problem began, by the clock of the source. None: the source gave no time.
+    - `labels`: names and values that the source sent. `sources`: texts and addresses of the source's links.
+    - `acknowledged_by`: who acknowledged; empty if the incident is not acknowledged.
+    - `ended_by`: why a resolved incident is resolved.
+    - `next_step`: None if the policy notifies nobody any more.
+    """
+
+    began_at: datetime | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
+    acknowledged_by: str = ""
+    acknowledged_at: datetime | None = None
+    ended_by: str = ""
+    next_step: NextStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IncidentSummary:
     """One incident in a message.
 
     `reason` is why this person is notified. `link` leads to the incident's page, `token` is the signed part
     of it. `trace_id` is that of the alert that opened the incident; empty if a person created it. The
     four may be empty for incidents after the first MAX_LISTED, which are only counted.
+
+    - `sla`: the state of the SLA that is the reason of the message, for its subject; else empty.
+    - `resolved_at`: set if the incident is resolved. `is_recovery`: that is the reason of the message.
+    - `details`: only for the incident of a message about one incident.
     """
 
     number: int
@@ -60,6 +98,11 @@ class IncidentSummary:
     status: IncidentStatus = IncidentStatus.TRIGGERED
     token: str = ""
     trace_id: str = ""
+    unique_id: str = ""
+    sla: str = ""
+    resolved_at: datetime | None = None
+    is_recovery: bool = False
+    details: "IncidentDetails | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +156,8 @@ class LabelledLink:
     url: str
     note: str = ""
     actions: tuple[Action, ...] = ()
+    # What a button with this link says, where the text is too long.
+    button: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +167,10 @@ class MessageContent:
     `title` says in one line what happened; a channel with little space can send only the title. `lines`,
     `details`, `links`, `closing` and `foot` follow in this order. All texts are clean; only `closing` and
     `foot` have line breaks.
+
+    - `heading`: the one of `lines` that is a heading; empty if none is.
+    - `threads`: the unique_ids of the incidents to which the message belongs.
+    - `is_urgent`: an incident of high urgency needs the reader.
     """
 
     title: str
@@ -130,6 +179,9 @@ class MessageContent:
     links: tuple[LabelledLink, ...] = ()
     closing: str = ""
     foot: str = ""
+    heading: str = ""
+    threads: tuple[str, ...] = ()
+    is_urgent: bool = False
 
 
 def write_plain_text(content: MessageContent) -> str:
@@ -264,8 +316,10 @@ def _get_service_name(service: str | None) -> str:
 
 def _build_single_subject(incident: IncidentSummary) -> str:
     level = f" ({incident.level.name.lower()})" if incident.level is not None else ""
+    end = f": {_describe_end(incident)}" if incident.is_recovery else level
     service, title = _shorten(_get_service_name(incident.service), MAX_NAME), _get_title(incident, MAX_TITLE)
-    return f"[{service}] #{incident.number} {title}{level}"
+    sla = f"{_shorten(incident.sla, MAX_TITLE)}: " if incident.sla else ""
+    return f"[{service}] {sla}#{incident.number} {title}{end}"
 
 
 def _build_group_subject(incidents: Sequence[IncidentSummary]) -> str:
@@ -273,44 +327,94 @@ def _build_group_subject(incidents: Sequence[IncidentSummary]) -> str:
     services = list(dict.fromkeys(_shorten(_get_service_name(name), MAX_NAME) for name in names))
     where = services[0] if len(services) == 1 else f"{services[0]} and {len(services) - 1} more"
     titles = ", ".join(dict.fromkeys(_get_title(incident, MAX_TITLE) for incident in incidents[:3]))
-    return _shorten(f"[{where}] {len(incidents)} incidents: {titles}", MAX_TITLE + 2 * MAX_NAME)
+    slas = {incident.sla for incident in incidents}
+    sla = f"{_shorten(incidents[0].sla, MAX_TITLE)}: " if len(slas) == 1 and incidents[0].sla else ""
+    what = "incidents are resolved" if _is_recovery(incidents) else "incidents"
+    return _shorten(f"[{where}] {sla}{len(incidents)} {what}: {titles}", MAX_TITLE + 2 * MAX_NAME)
+
+
+def _is_recovery(incidents: Sequence[IncidentSummary]) -> bool:
+    return all(incident.is_recovery for incident in incidents)
+
+
+def _describe_end(incident: IncidentSummary) -> str:
+    if incident.resolved_at is None:
+        return "resolved"
+    seconds = max(round((incident.resolved_at - incident.since).total_seconds()), 0)
+    return f"resolved after {format_duration(seconds)}"
 
 
 def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageContent:
     summary = clean_text(incident.summary, MAX_SUMMARY + 1)
     if len(summary) > MAX_SUMMARY:
         summary = summary[:MAX_SUMMARY] + " ..."
+    details, title = incident.details or IncidentDetails(), _get_title(incident)
+    link_text = "See it, acknowledge it or resolve it (no login needed, for 7 days):"
+    if incident.is_recovery:
+        link_text = "See what happened (no login needed, for 7 days):"
+    page = LabelledLink(link_text, incident.link, actions=_list_actions(incident), button="Open the incident")
     return MessageContent(
         _build_single_subject(incident),
-        (_get_title(incident),),
-        (
-            LabelledText("Where", _get_service_name(incident.service)),
-            LabelledText("How bad", describe_severity(incident.level, incident.urgency)),
-            LabelledText("Since", format_time(incident.since, recipient.zone)),
-            LabelledText("Incident", f"#{incident.number}"),
-            LabelledText("Why you", _shorten(incident.reason)),
-        ),
-        (
-            LabelledLink(
-                "See it, acknowledge it or resolve it (no login needed, for 7 days):",
-                incident.link,
-                actions=_list_actions(incident),
-            ),
-        ),
+        (title,),
+        tuple(_list_details(incident, details, recipient.zone)),
+        (page, *_list_sources(details)),
         summary,
-        f"trace_id: {incident.trace_id}" if incident.trace_id else "",
+        foot=f"trace_id: {incident.trace_id}" if incident.trace_id else "",
+        heading=title,
+        threads=(incident.unique_id,) if incident.unique_id else (),
+        is_urgent=incident.urgency is Urgency.HIGH and not incident.is_recovery,
     )
+
+
+def _list_details(incident: IncidentSummary, details: IncidentDetails, zone: str) -> Iterator[LabelledText]:
+    yield LabelledText("Where", _get_service_name(incident.service))
+    yield LabelledText("How bad", describe_severity(incident.level, incident.urgency))
+    if details.began_at is None:
+        yield LabelledText("Since", format_time(incident.since, zone))
+    else:
+        yield LabelledText("Began", f"{format_time(details.began_at, zone)}, by the clock of the source")
+        yield LabelledText("Received", format_time(incident.since, zone))
+    if incident.is_recovery and incident.resolved_at is not None:
+        at = format_time(incident.resolved_at, zone)
+        yield LabelledText("Resolved", f"{at}, {_describe_end(incident)}")
+    if incident.is_recovery and details.ended_by:
+        yield LabelledText("Because", _shorten(details.ended_by))
+    yield LabelledText("Incident", f"#{incident.number}")
+    if details.acknowledged_by and details.acknowledged_at is not None:
+        by, at = _shorten(details.acknowledged_by, 200), format_time(details.acknowledged_at, zone)
+        yield LabelledText("Acknowledged", f"by {by}, {at}")
+    yield LabelledText("Why you", _shorten(incident.reason))
+    if details.next_step is not None:
+        yield _describe_next(details.next_step)
+    for name, value in details.labels[:MAX_LABELS]:
+        yield LabelledText(_shorten(name, MAX_NAME) or "(no name)", _shorten(value, 200))
+
+
+def _describe_next(step: NextStep) -> LabelledText:
+    """Return the next step as, for example, "Next, in 1 min: Bob"."""
+    delay = f"in {format_duration(step.after_s)}" if step.after_s > 0 else "now"
+    return LabelledText(f"Next, {delay}", _shorten(", ".join(step.people), 500) or "nobody")
+
+
+def _list_sources(details: IncidentDetails) -> Iterator[LabelledLink]:
+    """Yield the links of the source with their texts. An address that may run a script is left out."""
+    for text, url in details.sources[:MAX_SOURCES]:
+        address = clean_url(url)
+        if address is not None:
+            yield LabelledLink(_shorten(text, 200) or _shorten(address, 200), address)
 
 
 def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageContent:
     listed, rest = incidents[:MAX_LISTED], incidents[MAX_LISTED:]
     reasons = list(dict.fromkeys(_shorten(incident.reason) for incident in listed))
     numbers = ", ".join(f"#{incident.number}" for incident in rest)
+    is_recovery = _is_recovery(incidents)
+    state, use = ("resolved", "") if is_recovery else ("open", ", to acknowledge or to resolve it")
     return MessageContent(
         _build_group_subject(incidents),
         (
-            f"{len(incidents)} incidents are open. This one message is about all of them.",
-            "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).",
+            f"{len(incidents)} incidents are {state}. This one message is about all of them.",
+            f"Each link shows one incident{use} (no login needed, for 7 days).",
         ),
         tuple(LabelledText("Why you", reason) for reason in reasons[:5]),
         tuple(
@@ -323,13 +427,17 @@ def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> 
             for incident in listed
         ),
         f"and {len(rest)} more: {numbers}" if rest else "",
-        "\n".join(f"trace_id of #{each.number}: {each.trace_id}" for each in listed if each.trace_id),
+        foot="\n".join(f"trace_id of #{each.number}: {each.trace_id}" for each in listed if each.trace_id),
+        threads=tuple(incident.unique_id for incident in listed[:MAX_THREADS] if incident.unique_id),
+        is_urgent=not is_recovery and any(incident.urgency is Urgency.HIGH for incident in incidents),
     )
 
 
 def _describe(incident: IncidentSummary, zone: str) -> str:
     severity = describe_severity(incident.level, incident.urgency)
-    return f"{_get_service_name(incident.service)}; {severity}; since {format_time(incident.since, zone)}"
+    end = f"; {_describe_end(incident)}" if incident.is_recovery else ""
+    since = f"since {format_time(incident.since, zone)}"
+    return f"{_get_service_name(incident.service)}; {severity}; {since}{end}"
 
 
 def _list_actions(incident: IncidentSummary) -> tuple[Action, ...]:

@@ -141,6 +141,14 @@ def _build_state(row: tuple[Any, ...]) -> IncidentState:
     )
 
 
+_BY_ROW = _prepare_states(lambda: in_bound(Incident.id, "rows"))
+
+
+def load_states(incident_rows: Collection[int]) -> list[IncidentState]:
+    """Load these incidents without a lock, in no order: for messages, not for decisions."""
+    return [_build_state(row) for row in _BY_ROW.rows(rows=incident_rows)]
+
+
 # The longest time window of a grouping policy (contract section 3.12).
 MAX_GROUP_WINDOW = timedelta(minutes=20)
 

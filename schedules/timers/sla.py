@@ -19,7 +19,7 @@ from models.domain.facts import (
     SlaFacts,
     TimerDecision,
 )
-from models.domain.reasons import Reason, make_reason
+from models.domain.reasons import Reason, format_duration, make_reason
 from schedules.escalation.escalation import get_last_resort
 from schedules.escalation.notifications import LATE_AFTER, build_immediate, list_names
 
@@ -212,3 +212,16 @@ def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetim
     if after_s == 0:
         return make_reason("sla_resolve_missed", sla=sla)
     return make_reason("sla_resolve_overdue", sla=sla, over=after_s)
+
+
+def describe_state(reason: Reason) -> str:
+    """Return the state of the SLA that a notification is about, for its subject; empty for other reasons."""
+    sla = reason.parameters.get("sla")
+    if reason.code in ("sla_acknowledge_due", "sla_resolve_due"):
+        return f"SLA {sla} ends in {format_duration(int(str(reason.parameters['left'])))}"
+    return f"SLA {sla} BREACHED" if reason.code in _BREACHES else ""
+
+
+_BREACHES = frozenset(
+    {"sla_acknowledge_overdue", "sla_resolve_overdue", "sla_acknowledge_missed", "sla_resolve_missed"}
+)

@@ -9,8 +9,10 @@ from models.domain.enums import AlertType, IncidentStatus, Urgency
 from pipeline.messages import (
     MAX_LISTED,
     Action,
+    IncidentDetails,
     IncidentSummary,
     InvitationDetails,
+    NextStep,
     Recipient,
     build_incidents_content,
     build_invitation_content,
@@ -69,6 +71,75 @@ def test_the_trace_ids_of_the_alerts_that_opened_the_incidents_are_at_the_foot()
 
     assert single.endswith("\n97% of /var\n\ntrace_id: 186ad360\n")
     assert group.endswith("\n\ntrace_id of #12: 186ad360\ntrace_id of #13: 297be471\n")
+
+
+BERLIN = "(Europe/Berlin)"
+DETAILS = IncidentDetails(
+    began_at=NOON - timedelta(minutes=3),
+    labels=(("instance", "db1"), ("job", "node\r\nBcc: x@example.org")),
+    sources=(("Runbook", "https://runbook.example.org/disk"), ("Bad", "javascript:alert(1)")),
+    acknowledged_by="Bob",
+    acknowledged_at=NOON + timedelta(minutes=1),
+    next_step=NextStep(60, ("Bob", "Carol")),
+)
+
+
+def test_a_message_about_one_incident_has_the_details_of_its_source_and_the_next_step():
+    text = write_plain_text(build_incidents_content([replace(DISK, details=DETAILS)], ALICE))
+
+    for line in (
+        f"Began:          Wed 4 Mar 2026, 12:57:05 CET {BERLIN}, by the clock of the source",
+        f"Received:       Wed 4 Mar 2026, 13:00:05 CET {BERLIN}",
+        f"Acknowledged:   by Bob, Wed 4 Mar 2026, 13:01:05 CET {BERLIN}",
+        "Next, in 1 min: Bob, Carol",
+        "instance:       db1",
+        "job:            node Bcc: x@example.org",
+        "Runbook\nhttps://runbook.example.org/disk",
+    ):
+        assert f"\n{line}\n" in text
+    assert "javascript" not in text
+
+
+def test_a_message_about_more_incidents_has_no_details():
+    text = write_plain_text(build_incidents_content([replace(DISK, details=DETAILS)] * 2, ALICE))
+
+    assert "Next" not in text
+
+
+def test_the_subject_says_that_an_sla_is_breached():
+    breached = replace(DISK, sla="SLA gold BREACHED")
+
+    assert build_incidents_content([breached], ALICE).title == (
+        "[Checkout] SLA gold BREACHED: #12 Disk full on db1 (critical)"
+    )
+    assert build_incidents_content([breached] * 2, ALICE).title == (
+        "[Checkout] SLA gold BREACHED: 2 incidents: Disk full on db1"
+    )
+
+
+def test_a_message_belongs_to_the_threads_of_its_incidents_and_is_urgent_if_one_of_them_is():
+    low = replace(DISK, unique_id="b", urgency=Urgency.LOW)
+    contents = [build_incidents_content(each, ALICE) for each in ([low], [replace(DISK, unique_id="a"), low])]
+
+    assert [(each.threads, each.is_urgent) for each in contents] == [(("b",), False), (("a", "b"), True)]
+
+
+def test_a_recovery_says_after_which_time_the_incident_is_resolved():
+    resolved = replace(
+        DISK,
+        status=IncidentStatus.RESOLVED,
+        resolved_at=NOON + timedelta(minutes=14),
+        is_recovery=True,
+        details=IncidentDetails(ended_by="resolved by Bob"),
+    )
+    one, many = (build_incidents_content([resolved] * count, ALICE) for count in (1, 2))
+
+    assert one.title == "[Checkout] #12 Disk full on db1: resolved after 14 min"
+    assert f"Resolved: Wed 4 Mar 2026, 13:14:05 CET {BERLIN}, resolved after 14 min\n" in write_plain_text(one)
+    assert "Because:  resolved by Bob\n" in write_plain_text(one)
+    assert (one.is_urgent, one.links[0].actions) == (False, ())
+    assert many.title == "[Checkout] 2 incidents are resolved: Disk full on db1"
+    assert "resolved after 14 min\n" in write_plain_text(many)
 
 
 def test_an_incident_offers_the_actions_that_its_status_allows():

@@ -68,7 +68,7 @@ def list_sla_mails(timeline):
     for address, mail in fresh:
         (why,) = (line for line in mail.get_content().splitlines() if line.startswith("Why you:"))
         if "SLA" in why:
-            found.append((address.partition("@")[0], why.removeprefix("Why you:").strip()))
+            found.append((address.partition("@")[0], why.removeprefix("Why you:").strip() + "."))
     return found
 
 
@@ -553,6 +553,7 @@ def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, g
     timeline.alert("Disk full on db1")
     with store().write_transaction():
         offboarding.remove(world.bob, ALICE, timeline.now, names_user)
+        bump_version(world.account.id)
     timeline.after(minutes=10)
 
     assert list_sla_mails(timeline) == [

@@ -14,19 +14,35 @@ from tests.support.polling import wait_until
 from tests.support.processes import find_free_port
 
 
+class Mail(EmailMessage):
+    """A mail whose content is its plain text, also if it has HTML too."""
+
+    def get_content(self, *arguments: Any, **options: Any) -> Any:
+        text = self.get_body(("plain",)) if self.is_multipart() else None
+        return super().get_content(*arguments, **options) if text is None else text.get_content()
+
+    def get_html(self) -> str:
+        html = self.get_body(("html",))
+        assert html is not None
+        return str(html.get_content())
+
+
+POLICY = email.policy.default.clone(message_factory=Mail)
+
+
 @dataclass
 class Mailbox:
     """Messages in the order of arrival, with their recipients."""
 
     port: int
-    mails: list[tuple[str, EmailMessage]] = field(default_factory=list)
+    mails: list[tuple[str, Mail]] = field(default_factory=list)
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+        message = email.message_from_bytes(envelope.content, policy=POLICY)
         self.mails += [(recipient, message) for recipient in envelope.rcpt_tos]
         return "250 kept"
 
-    def wait_for(self, count: int, timeout: float = 10.0) -> list[tuple[str, EmailMessage]]:
+    def wait_for(self, count: int, timeout: float = 10.0) -> list[tuple[str, Mail]]:
         wait_until(lambda: len(self.mails) >= count, timeout)
         return self.mails
 

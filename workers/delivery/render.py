@@ -13,6 +13,7 @@ import peewee
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import (
+    SLA_KINDS,
     AlertType,
     IncidentStatus,
     MessageKind,
@@ -20,7 +21,7 @@ from models.domain.enums import (
     NotificationStatus,
     Urgency,
 )
-from models.domain.reasons import Reason, make_reason
+from models.domain.reasons import Reason, make_reason, write_clause
 from models.lifecycle import signed_links
 from models.lifecycle.contact_codes import find_valid_code, is_own_address, is_same_address
 from models.lifecycle.signed_links import IncidentLink, Invitation
@@ -45,9 +46,11 @@ from pipeline.messages import (
     build_test_content,
 )
 from schedules.escalation.notifications import get_cancel_reason
+from schedules.timers.sla import describe_state
 from workers.delivery import stakeholder_mails
 from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.daily import DAILY_LIMIT, count_recent_messages
+from workers.delivery.incident_details import load_details
 from workers.delivery.transport.channel import OutgoingMessage
 
 
@@ -137,12 +140,14 @@ class _PendingNotification(NamedTuple):
     reason: Reason
     user: int
     incident: int
+    unique_id: str
     number: int
     title: str
     summary: str
     status: int
     urgency: int
     since: datetime
+    resolved_at: datetime | None
     service: str | None
 
 
@@ -150,9 +155,9 @@ _PENDING = Prepared(
     lambda: (
         Notification.select(
             Notification.id, Notification.kind, Notification.reason, Notification.user, Incident.id,
-            Incident.incident_number,
+            Incident.unique_id, Incident.incident_number,
             Incident.title, Incident.summary, Incident.status, Incident.urgency, Incident.creation_date,
-            Service.name,
+            Incident.resolved_date, Service.name,
         )
         .join(Incident)
         .join(Service, peewee.JOIN.LEFT_OUTER)
@@ -283,6 +288,10 @@ def _summarize_incidents(
 ) -> list[IncidentSummary]:
     """Return a summary of each incident once, although two rules of a person may use the same contact."""
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
+    details = None
+    if len(first_by_incident) == 1:
+        (only,) = first_by_incident.values()
+        details = load_details(only.incident, now)
     openers = {incident: rest for incident, *rest in _OPENERS.rows(message=message_row)}
     signer = signed_links.get_signer()
 
@@ -297,12 +306,16 @@ def _summarize_incidents(
             urgency=Urgency(notification.urgency),
             level=AlertType(level) if level is not None else None,
             since=notification.since,
-            reason=str(notification.reason) if is_listed else "",
+            reason=write_clause(notification.reason) if is_listed else "",
             link=f"{public_url}/i/{token}" if is_listed else "",
             summary=notification.summary,
             status=IncidentStatus(notification.status),
             token=token,
             trace_id=trace_id if is_listed else "",
+            unique_id=notification.unique_id,
+            sla=describe_state(notification.reason) if notification.kind in SLA_KINDS else "",
+            resolved_at=notification.resolved_at,
+            details=details,
         )
 
     ordered = sorted(first_by_incident.values(), key=lambda notification: notification.number)

@@ -29,9 +29,11 @@ from runtime.settings import load
 from tests.support.alerts import accept
 from tests.support.relays import hang, relay, start_silent_server
 from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM, handle_clock_set_back
+from workers.delivery.render import render_message
 from workers.delivery.transport.relay_gate import PAUSE_S, RelayGate
 
 __all__ = ["deliver_to"]
@@ -80,6 +82,77 @@ def test_a_message_is_sent_once(world, now, deliver_to):
     assert (notification.state, notification.outcome) == (NotificationStatus.SENT, TAKEN)
     assert list_outcomes() == [("sent", TAKEN)]
     assert incident.status == IncidentStatus.TRIGGERED
+
+
+def send_mails(deliver_to, at):
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, at)
+    return [mail for _, mail in box.mails]
+
+
+def test_a_mail_is_text_and_html_and_belongs_to_the_thread_of_its_incident(world, now, deliver_to):
+    incident = alert(world, now, message="<b>Disk</b> full & {{ 7 * 7 }}")
+    (mail,) = send_mails(deliver_to, now + SECOND)
+
+    assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
+    assert "&lt;b&gt;Disk&lt;/b&gt; full &amp; {{ 7 * 7 }}" in mail.get_html()
+    thread = f"<incident-{incident.unique_id}@example.org>"
+    assert (mail["In-Reply-To"], mail["References"]) == (thread, thread)
+    assert (mail["Importance"], mail["X-Priority"]) == ("high", "1")
+
+
+def test_a_mail_about_low_urgency_is_not_marked(world, now, deliver_to):
+    incident = alert(world, now)
+    Incident.update(urgency=0).where(Incident.id == incident.id).execute()
+    (mail,) = send_mails(deliver_to, now + SECOND)
+
+    assert (mail["Importance"], mail["X-Priority"]) == (None, None)
+
+
+def test_a_mail_shows_where_the_problem_began_its_links_and_who_is_next(world, now, deliver_to):
+    set_policy(world, (0, world.alice), (1, world.bob), name="Nights")
+    User.update(time_zone="Europe/Berlin").where(User.id == world.alice.id).execute()
+    body = {
+        "alerts": [
+            {
+                "labels": {"alertname": "Disk full", "instance": "db1"},
+                "annotations": {"runbook_url": "https://runbook.example.org/disk"},
+                "startsAt": "2026-03-04T11:57:00Z",
+            }
+        ]
+    }
+    accept(world, now, source="prometheus", body=json.dumps(body).encode())
+    process_lane.run(world.service.id)
+    (mail,) = send_mails(deliver_to, now)
+    text = " ".join(mail.get_content().split())
+
+    for words in (
+        "Began: Wed 4 Mar 2026, 12:57:00 CET (Europe/Berlin), by the clock of the source",
+        "Received: Wed 4 Mar 2026, 13:00:00 CET (Europe/Berlin)",
+        "Next, in 1 min: Bob",
+        "instance: db1",
+        "Runbook https://runbook.example.org/disk",
+    ):
+        assert words in text
+    assert '<a href="https://runbook.example.org/disk">Runbook</a>' in mail.get_html()
+
+
+def test_the_statements_of_a_mail_do_not_depend_on_its_incidents(world, now, deliver_to, statements):
+    def count(alerts, name):
+        items = [{"labels": {"alertname": f"{name} {n}"}, "fingerprint": f"{name}{n}"} for n in range(alerts)]
+        accept(world, now, source="prometheus", body=json.dumps({"alerts": items}).encode())
+        process_lane.run(world.service.id)
+        row = Message.select().order_by(Message.id.desc()).get().id
+        with statements() as seen:
+            render_message(row, "https://tocsin.example.org", now)
+        return len(seen)
+
+    count(2, "first")
+
+    assert count(3, "a") == count(40, "b")
+    # A mail about one incident explains it; the configuration is loaded once.
+    assert count(1, "c") >= count(1, "d") <= 10
 
 
 def test_alerts_of_one_request_share_a_message_that_lists_each(world, now, deliver_to):

@@ -4,14 +4,9 @@ import contextlib
 import re
 import smtplib
 import time
-from email.errors import MessageError
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP
 from email.utils import parseaddr
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.messages import write_plain_text
 from pipeline.sources.cleaning import clean_line
 from runtime.settings import Settings, find_unset
 from workers.delivery.transport.channel import (
@@ -23,6 +18,7 @@ from workers.delivery.transport.channel import (
     TemporaryError,
     UnusableAddress,
 )
+from workers.delivery.transport.mail import build_mail, is_ascii, parse_address
 from workers.delivery.transport.smtp import SmtpSession, Watchdog, describe_error, open_session
 
 QUIT_TIMEOUT_S = 1.0
@@ -48,7 +44,7 @@ class EmailChannel:
 def _find_missing_setting(settings: Settings) -> str | None:
     if variable := find_unset(settings, "email"):
         return f"set {variable}"
-    if _parse_address(parseaddr(settings.smtp_from)[1]) is None:
+    if parse_address(parseaddr(settings.smtp_from)[1]) is None:
         return "TOCSIN_SMTP_FROM is not an e-mail address"
     return None
 
@@ -77,7 +73,7 @@ class SmtpConnection:
         return True
 
     def send(self, message: OutgoingMessage) -> Reason:
-        mail = self._build_mail(message)
+        mail = build_mail(message, self._from_name or "Tocsin", self._from)
         if self._session is None:
             self.open()
         with Watchdog(self._deadline) as watchdog:
@@ -166,54 +162,14 @@ class SmtpConnection:
             text = re.sub(rf"(?i)(?<!\w){re.escape(word)}(?!\w)", "[hidden]", text)
         return f"{code} {text}".strip()
 
-    # --- the message as an e-mail ----------------------------------------------------------------
-
-    def _build_mail(self, message: OutgoingMessage) -> bytes:
-        """Build the e-mail. Raise UnusableAddress for an invalid one, so that a line break adds no header."""
-        to, sender = _parse_address(message.to), _parse_address(self._from, self._from_name or "Tocsin")
-        if to is None:
-            raise UnusableAddress(make_reason("not_an_email_address"))
-        mail = EmailMessage(SMTP.clone(utf8=not _is_ascii(self._from, message.to)))
-        mail["Message-ID"] = f"<{message.message_id}@{_get_domain(self._from)}>"
-        mail["Date"] = message.at
-        mail["From"] = sender
-        mail["To"] = to
-        mail["Subject"] = clean_line(message.content.title)
-        mail["Auto-Submitted"] = "auto-generated"
-        mail.set_content(write_plain_text(message.content))
-        return mail.as_bytes()
-
-
-def _parse_address(text: str, name: str = "") -> Address | None:
-    """Parse an address for a header; None if it is invalid.
-
-    The library parses ASCII only, so other characters are replaced for the check.
-    """
-    ascii_text = text.encode("ascii", "replace").replace(b"?", b"x").decode()
-    try:
-        Address(addr_spec=ascii_text)
-        user, _, domain = text.rpartition("@")
-        return Address(name, user, domain) if user and domain else None
-    except (ValueError, IndexError, MessageError):
-        return None
-
-
-def _is_ascii(*addresses: str) -> bool:
-    return all(address.isascii() for address in addresses)
-
-
-def _get_domain(address: str) -> str:
-    domain = address.rpartition("@")[2]
-    return domain if domain.isascii() else domain.encode("idna").decode()
-
 
 def _get_options(session: SmtpSession, sender: str, to: str) -> list[str]:
     """Return the options of MAIL FROM. Addresses with non-ASCII characters need SMTPUTF8 (RFC 6531)."""
-    if _is_ascii(sender, to):
+    if is_ascii(sender, to):
         return []
     if not session.has_extn("smtputf8"):
         # If the sender needs the option, the recipient's address is not the cause.
-        raise (TemporaryError if _is_ascii(to) else UnusableAddress)(make_reason("smtp_ascii_only"))
+        raise (TemporaryError if is_ascii(to) else UnusableAddress)(make_reason("smtp_ascii_only"))
     return ["SMTPUTF8", "BODY=8BITMIME"]
 
 

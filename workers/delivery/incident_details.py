@@ -1,0 +1,106 @@
+"""Load what a message says about its only incident: where it began, who acknowledged, who is next.
+
+The number of statements is constant. The on-call configuration is cached by its version.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from models.domain.effects import IncidentState
+from models.domain.enums import IncidentStatus
+from models.domain.reasons import Reason, write_clause
+from models.load.incidents import load_states
+from models.store.prepared import Prepared, bind
+from models.tables.accounts import User, get_display_name
+from models.tables.events import Event
+from models.tables.incidents import IncidentLog
+from pipeline.messages import MAX_LABELS, MAX_SOURCES, IncidentDetails, NextStep
+from schedules.escalation import escalation
+from schedules.escalation.notifications import list_names
+from schedules.escalation.targets import OnCallResolver
+from workers.config_cache import get_oncall_configs
+
+_OPENED_BY = Prepared(
+    lambda: (
+        Event.select(Event.alert, Event.source_at)
+        .where(Event.incident == bind("incident"), Event.incident_created)
+        .order_by(Event.id)
+        .limit(1)
+    )
+)
+_LAST_LOG = Prepared(
+    lambda: (
+        IncidentLog.select(IncidentLog.at, IncidentLog.reason, IncidentLog.user)
+        .where(IncidentLog.incident == bind("incident"), IncidentLog.what == bind("what"))
+        .order_by(IncidentLog.id.desc())
+        .limit(1)
+    )
+)
+
+
+def load_details(incident_row: int, now: datetime) -> IncidentDetails:
+    """Load the details of an incident as it is now. Needs a connection, but no transaction."""
+    opened = _OPENED_BY.first(incident=incident_row)
+    alert, began_at = opened if opened is not None else ({}, None)
+    (incident,) = load_states([incident_row])
+    by, at = "", None
+    if incident.status is IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is not None:
+        by, at = _find_acknowledgement(incident_row)
+    resolved = _LAST_LOG.first(incident=incident_row, what="resolved") if not incident.is_open else None
+    return IncidentDetails(
+        began_at=began_at,
+        labels=_list_labels(alert.get("payload")),
+        sources=_list_sources(alert.get("urls")),
+        acknowledged_by=by,
+        acknowledged_at=at,
+        ended_by=write_clause(resolved[1]) if resolved is not None else "",
+        next_step=_find_next_step(incident, now),
+    )
+
+
+def _find_acknowledgement(incident_row: int) -> tuple[str, datetime | None]:
+    """Return who acknowledged the incident last, a person or a reason, and when."""
+    found = _LAST_LOG.first(incident=incident_row, what="acknowledged")
+    if found is None:
+        return "", None
+    at, reason, user_row = found
+    user = User.get_or_none(User.id == user_row) if user_row else None
+    name: str = get_display_name(user) if user is not None else _get_author(reason)
+    return name, at
+
+
+def _get_author(reason: Reason) -> str:
+    return str(reason.parameters.get("by") or "an alert")
+
+
+def _list_labels(payload: object) -> tuple[tuple[str, str], ...]:
+    """Return the labels of the source or, without labels, the fields of its payload that are values."""
+    if not isinstance(payload, Mapping):
+        return ()
+    labels = payload.get("labels")
+    values = labels if isinstance(labels, Mapping) and labels else payload
+    simple = ((str(name), value) for name, value in values.items() if isinstance(value, str | int | float))
+    return tuple((name, str(value)[:1_000]) for name, value in simple if str(value).strip())[:MAX_LABELS]
+
+
+def _list_sources(urls: object) -> tuple[tuple[str, str], ...]:
+    """Return text and address of each link of the source."""
+    links = [url for url in urls if isinstance(url, Mapping)] if isinstance(urls, list) else []
+    return tuple(
+        (str(link.get("link_text") or ""), str(link.get("link_url") or "")) for link in links[:MAX_SOURCES]
+    )
+
+
+def _find_next_step(incident: IncidentState, now: datetime) -> NextStep | None:
+    """Return the next step of the policy that notifies somebody; None if there is none."""
+    if not escalation.is_running(incident) or incident.escalation_policy is None:
+        return None
+    config = get_oncall_configs([incident])[incident.team]
+    policy = config.policies.get(incident.escalation_policy)
+    due_at = escalation.get_next_due_at(incident, policy)
+    if policy is None or due_at is None:
+        return None
+    at = max(due_at, now)
+    people = OnCallResolver(config, at).get_people(policy.steps[incident.next_step % len(policy.steps)])
+    names = tuple(str(each) for each in list_names(people, config, at))
+    return NextStep(round((at - now).total_seconds()), names)

@@ -1,0 +1,79 @@
+"""Build an e-mail: headers, plain text and HTML.
+
+The HTML escapes every text. It loads nothing and runs nothing, so that each mail program shows all of it.
+"""
+
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from models.domain.reasons import make_reason
+from pipeline.messages import write_plain_text
+from pipeline.sources.cleaning import clean_line
+from workers.delivery.transport.channel import OutgoingMessage, UnusableAddress
+
+# A line may have 998 bytes (RFC 5322, section 2.1.1).
+MAX_BYTES_OF_ROW = 900
+
+_TEMPLATE = Environment(
+    loader=PackageLoader("workers.delivery.transport"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+).get_template("mail.html")
+
+
+def build_mail(message: OutgoingMessage, from_name: str, from_address: str) -> bytes:
+    """Build the e-mail. Raise UnusableAddress for an invalid one, so that a line break adds no header."""
+    to, sender = parse_address(message.to), parse_address(from_address, from_name)
+    if to is None:
+        raise UnusableAddress(make_reason("not_an_email_address"))
+    content, domain = message.content, _get_domain(from_address)
+    mail = EmailMessage(SMTP.clone(utf8=not is_ascii(from_address, message.to)))
+    mail["Message-ID"] = f"<{message.message_id}@{domain}>"
+    mail["Date"] = message.at
+    mail["From"] = sender
+    mail["To"] = to
+    mail["Subject"] = clean_line(content.title)
+    mail["Auto-Submitted"] = "auto-generated"
+    if content.threads:
+        # No mail has these ids. Mails that refer to the same id are one thread, also if the first is lost.
+        ids = [f"<incident-{name}@{domain}>" for name in content.threads]
+        mail["In-Reply-To"] = ids[0]
+        mail["References"] = " ".join(ids)
+    if content.is_urgent:
+        mail["Importance"] = "high"
+        mail["X-Priority"] = "1"
+    mail.set_content(write_plain_text(content))
+    html = _TEMPLATE.render(content=content).encode("utf-8", "ignore").decode()
+    # The library would choose between two encodings by trying both, which takes long for a large mail.
+    is_plain = html.isascii() and max(map(len, html.splitlines())) <= MAX_BYTES_OF_ROW
+    mail.add_alternative(html, subtype="html", cte="7bit" if is_plain else "base64")
+    return mail.as_bytes()
+
+
+def parse_address(text: str, name: str = "") -> Address | None:
+    """Parse an address for a header; None if it is invalid.
+
+    The library parses ASCII only, so other characters are replaced for the check.
+    """
+    ascii_text = text.encode("ascii", "replace").replace(b"?", b"x").decode()
+    try:
+        Address(addr_spec=ascii_text)
+        user, _, domain = text.rpartition("@")
+        return Address(name, user, domain) if user and domain else None
+    except (ValueError, IndexError, MessageError):
+        return None
+
+
+def is_ascii(*addresses: str) -> bool:
+    return all(address.isascii() for address in addresses)
+
+
+def _get_domain(address: str) -> str:
+    domain = address.rpartition("@")[2]
+    return domain if domain.isascii() else domain.encode("idna").decode()
