@@ -18,6 +18,7 @@ from models.domain.effects import (
     ExpectPing,
     IncidentState,
     MailStakeholders,
+    NotifyRecovery,
     ReclaimEntities,
     ReconcileTimers,
     RecordLog,
@@ -245,5 +246,5 @@ UPDATES: dict[type[Effect], Callable[..., None]] = {
     SaveGroups: _save_groups,
     **dict.fromkeys((AddNote, AddTag, AddTask, ApplyTaskTemplate, RecordLog), _ignore),
     **dict.fromkeys((ReconcileTimers, CreateNotification, CancelNotifications, ExpectPing), _ignore),
-    MailStakeholders: _ignore,
+    **dict.fromkeys((MailStakeholders, NotifyRecovery), _ignore),
 }

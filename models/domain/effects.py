@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from models.domain.enums import (
+    OPEN_KINDS,
     AlertType,
     AuthorKind,
     IncidentStatus,
@@ -276,7 +277,7 @@ class CancelNotifications:
     incident: str
     at: datetime
     outcome: Reason
-    kinds: frozenset[NotificationKind] = frozenset(NotificationKind)
+    kinds: frozenset[NotificationKind] = OPEN_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +375,15 @@ class SaveGroups:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifyRecovery:
+    """Notify everybody who was notified of an incident that it is resolved, once for each escalation run."""
+
+    incident: str
+    escalation_run: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectPing:
     """Expect the next ping of an integration (row number) before this time, unless a later time is stored."""
 
@@ -420,6 +430,7 @@ Effect = (
     | ExpectPing
     | SaveGroups
     | MailStakeholders
+    | NotifyRecovery
 )
 
 

@@ -187,6 +187,7 @@ class NotificationKind(StrEnum):
     NOBODY_PAGED = "nobody_paged"
     SLA_ACKNOWLEDGE = "sla_acknowledge"
     SLA_RESOLVE = "sla_resolve"
+    RECOVERY = "recovery"
     TEST = "test"
 
 
@@ -201,6 +202,10 @@ RULE_BASED = frozenset(
 )
 # Kinds that an SLA causes. The person is not necessarily the assignee of the incident.
 SLA_KINDS = frozenset({NotificationKind.SLA_ACKNOWLEDGE, NotificationKind.SLA_RESOLVE})
+
+
+# Kinds about an open incident. Only a new resolution, or its delivery after a reopening, cancels a recovery.
+OPEN_KINDS = frozenset(NotificationKind) - {NotificationKind.RECOVERY}
 
 
 class NotificationStatus(IntEnum):

@@ -158,6 +158,7 @@ ENGLISH = {
     "policy_goes_on": "Nobody has acknowledged; policy {policy} goes on, step {number} for the {repeat:ordinal} time.",
     "on_call_by_layer": "On call by schedule {schedule} (layer {layer}).",
     "on_call_by_override": "On call by schedule {schedule} (override {override}).",
+    "was_notified": "You were notified of the incident.",
     "next_in_round_robin": "Next in the round robin.",
     "forwarded_from": "Forwarded from {person}.",
     "no_rule_for_urgency": "No notification rule for {urgency} urgency can be used, so this goes to the user's own e-mail address.",

@@ -27,6 +27,7 @@ from models.domain.effects import (
     EventState,
     ExpectPing,
     MailStakeholders,
+    NotifyRecovery,
     ReclaimEntities,
     ReconcileTimers,
     RecordLog,
@@ -48,6 +49,7 @@ from models.write.incident_details import (
 )
 from models.write.incidents import insert_groups, insert_logs, write_incidents
 from models.write.notifications import NewNotification, cancel_pending, write_notifications
+from models.write.recoveries import write_recoveries
 from models.write.stakeholders import write_stakeholder_mails
 from models.write.timers import write_timers
 
@@ -159,6 +161,7 @@ FOLDS: dict[type[Effect], Callable[..., None]] = {
     **dict.fromkeys((SaveIncident, ReclaimEntities, RecordLog, ReconcileTimers), _keep),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _keep),
     **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups, MailStakeholders), _keep),
+    NotifyRecovery: _keep,
 }
 
 # The writers, in the order in which they run. A writer gets the folded items of its kind, and the row numbers
@@ -181,6 +184,8 @@ WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     ReconcileTimers: write_timers,
     CancelNotifications: cancel_pending,
     ExpectPing: write_pings,
+    # After the cancellation of what is still pending, which it must not affect.
+    NotifyRecovery: write_recoveries,
     CreateNotification: write_notifications,
     # The last one, because it locks what other lanes of the account may need.
     MailStakeholders: write_stakeholder_mails,

@@ -12,7 +12,7 @@ from models.domain.effects import (
     RecordLog,
     SaveIncident,
 )
-from models.domain.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
+from models.domain.enums import OPEN_KINDS, RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import IncidentContext, NotificationFacts, PersonFacts, Reference
 from models.domain.reasons import Reason, make_reason
 from pipeline.incidents.escalation_run import (
@@ -31,7 +31,7 @@ from schedules.escalation.targets import choose_assignee
 
 # A new assignee or policy changes neither the SLA targets nor the requests to responders. Their notifications
 # stay.
-_REASSIGNED_KINDS = frozenset(NotificationKind) - SLA_KINDS - {NotificationKind.RESPONDER}
+_REASSIGNED_KINDS = OPEN_KINDS - SLA_KINDS - {NotificationKind.RESPONDER}
 _ASSIGNMENT_KINDS = frozenset({NotificationKind.ASSIGNMENT})
 
 

@@ -6,10 +6,11 @@ from models.domain.effects import (
     CancelNotifications,
     Effect,
     IncidentState,
+    NotifyRecovery,
     ReclaimEntities,
     ReleaseEntities,
 )
-from models.domain.enums import SLA_KINDS, IncidentStatus, NotificationKind
+from models.domain.enums import OPEN_KINDS, SLA_KINDS, IncidentStatus, NotificationKind
 from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
 from pipeline.incidents.escalation_run import (
@@ -24,8 +25,8 @@ from pipeline.incidents.escalation_run import (
 )
 
 # An acknowledgement does not meet the resolve target of an SLA. A snooze stops the escalation, not the SLA.
-_ACKNOWLEDGED_KINDS = frozenset(NotificationKind) - {NotificationKind.SLA_RESOLVE}
-_SNOOZED_KINDS = frozenset(NotificationKind) - SLA_KINDS
+_ACKNOWLEDGED_KINDS = OPEN_KINDS - {NotificationKind.SLA_RESOLVE}
+_SNOOZED_KINDS = OPEN_KINDS - SLA_KINDS
 
 
 def change_status(context: IncidentContext, status: IncidentStatus, why: Reason) -> tuple[Effect, ...]:
@@ -60,6 +61,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, why: Reason)
         released = (
             ReleaseEntities(incident.unique_id, author.is_person),
             *_resolve_children(context),
+            NotifyRecovery(incident.unique_id, incident.escalation_run, now),
         )
     return (
         *save_with_timers(context.with_incident(changed), cause),

@@ -23,6 +23,7 @@ from models.domain.effects import (
     ExpectPing,
     MailStakeholders,
     NotificationState,
+    NotifyRecovery,
     ReclaimEntities,
     ReconcileTimers,
     RecordLog,
@@ -393,6 +394,8 @@ CONSEQUENCES: dict[type[Effect], Callable[..., None]] = {
     **dict.fromkeys((SaveEntity, ReleaseEntities, ReclaimEntities), _ignore),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _ignore),
     **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups, MailStakeholders), _ignore),
+    # A simulation shows who is notified of a problem.
+    NotifyRecovery: _ignore,
 }
 
 

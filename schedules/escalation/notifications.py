@@ -34,6 +34,8 @@ def build_key_prefix(incident: str, kind: NotificationKind, reason_key: str) -> 
 
 def get_cancel_reason(kind: NotificationKind, status: IncidentStatus) -> Reason | None:
     """Return why a notification of this kind is cancelled in this status; None if it is still sent."""
+    if kind is NotificationKind.RECOVERY:
+        return None if status is IncidentStatus.RESOLVED else get_status_reason(status)
     active = OPEN_STATUSES if kind in KINDS_WHILE_OPEN else {IncidentStatus.TRIGGERED}
     return None if status in active else get_status_reason(status)
 

@@ -315,6 +315,7 @@ def _summarize_incidents(
             unique_id=notification.unique_id,
             sla=describe_state(notification.reason) if notification.kind in SLA_KINDS else "",
             resolved_at=notification.resolved_at,
+            is_recovery=notification.kind == NotificationKind.RECOVERY,
             details=details,
         )
 

@@ -528,6 +528,8 @@ OPERATIONS = (
     ),
     Row("POST", "/api/tocsin/simulate/", 200, SIMULATION, "simulation", noun="Simulation"),
     Row("DELETE", "/api/tocsin/users/<username>/calendar/", 204, None),
+    Row("GET", "/api/tocsin/users/<username>/messages/", 200, keys("recovery_mails")),
+    Row("PATCH", "/api/tocsin/users/<username>/messages/", 200, keys("recovery_mails"), "message_settings"),
     Row("GET", f"{SCHEDULE_OVERVIEW}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
     Row("GET", f"{SCHEDULE_OVERVIEW}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
 )

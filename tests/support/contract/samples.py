@@ -125,6 +125,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
         "dismissal": {"username": world.charlie.username},
         "custom_role": {"name": "Reader", "description": "Reads SLAs", "permissions": ["sla_read"]},
         "user_custom_role": {"custom_role": ids.get("custom_role_id")},
+        "message_settings": {"recovery_mails": False},
         "forwarding_rule": {
             "from_date": "2026-12-24T08:00:00Z",
             "to_date": "2026-12-27T08:00:00+01:00",

@@ -518,3 +518,64 @@ def test_all_messages_are_sent_after_a_hanging_relay_is_back(world, now, deliver
     assert len(box.mails) == 6
     assert [a.outcome for a in Attempt.select()].count("retry") == 3
     assert Attempt.get().detail == make_reason("relay_silent", within="0.1")
+
+
+# --- recovery mails --------------------------------------------------------------------------------
+
+
+def open_and_resolve(world, now, deliver_to, by):
+    incident = alert(world, now)
+    send_mails(deliver_to, now)
+    move(incident, IncidentStatus.RESOLVED, by, now + 14 * 60 * SECOND)
+    return incident
+
+
+def test_whoever_was_notified_gets_one_mail_when_the_incident_is_resolved(world, now, deliver_to):
+    incident = open_and_resolve(world, now, deliver_to, world.bob)
+    mails = send_mails(deliver_to, now + HOUR) + send_mails(deliver_to, now + 2 * HOUR)
+
+    (mail,) = mails
+    assert mail["Subject"] == "[Checkout] #1 Disk full on db1: resolved after 14 min"
+    assert (mail["To"], mail["Importance"]) == ("alice@example.org", None)
+    assert mail["References"] == f"<incident-{incident.unique_id}@example.org>"
+    assert "Why you:  you were notified of the incident\n" in mail.get_content().replace("\r\n", "\n")
+
+
+def test_who_was_not_notified_gets_no_mail_when_the_incident_is_resolved(world, now, deliver_to):
+    move(alert(world, now), IncidentStatus.RESOLVED, world.bob, now)
+
+    assert send_mails(deliver_to, now + HOUR) == []
+
+
+def test_a_user_can_switch_off_recovery_mails(world, now, deliver_to):
+    User.update(recovery_mails=False).where(User.id == world.alice.id).execute()
+    open_and_resolve(world, now, deliver_to, world.bob)
+
+    assert send_mails(deliver_to, now + HOUR) == []
+
+
+def test_a_reopened_incident_cancels_its_recovery_and_has_another_one(world, now, deliver_to):
+    incident = open_and_resolve(world, now, deliver_to, world.bob)
+    move(incident, IncidentStatus.TRIGGERED, world.bob, now + HOUR)
+    again = send_mails(deliver_to, now + HOUR)
+    move(incident, IncidentStatus.RESOLVED, world.bob, now + 2 * HOUR)
+    end = send_mails(deliver_to, now + 2 * HOUR)
+
+    assert [str(mail["Subject"]) for mail in (*again, *end)] == [
+        "[Checkout] #1 Disk full on db1 (critical)",
+        "[Checkout] #1 Disk full on db1: resolved after 2 h",
+    ]
+
+
+def test_incidents_that_are_resolved_at_once_share_a_recovery_mail(world, now, deliver_to):
+    def alert_group(status):
+        names = ({"labels": {"alertname": f"Disk {n}"}, "fingerprint": f"{n}"} for n in range(5))
+        items = [{**name, "status": status} for name in names]
+        accept(world, now, source="prometheus", body=json.dumps({"alerts": items}).encode())
+        process_lane.run(world.service.id)
+        return send_mails(deliver_to, now + SECOND)
+
+    ((opened,), (resolved,)) = alert_group("firing"), alert_group("resolved")
+
+    assert opened["Subject"].startswith("[Checkout] 5 incidents: ")
+    assert resolved["Subject"].startswith("[Checkout] 5 incidents are resolved: ")

@@ -1,0 +1,37 @@
+"""Which messages a person gets besides notifications of open incidents (under /api/tocsin/)."""
+
+from models.store.base import store
+from models.tables.accounts import User
+from web.http import access, serialization
+from web.http.auth import viewer
+from web.http.fields import Boolean, Schema
+
+
+class MessageSettingsSchema(Schema):
+    """`recovery_mails`: whether the person gets a mail when an incident is resolved of which they were
+    notified; by default true."""
+
+    recovery_mails = Boolean(required=True)
+
+
+MESSAGE_SETTINGS = MessageSettingsSchema()
+
+
+def show(username: str) -> dict[str, object]:
+    """Retrieve which messages a person gets besides notifications of open incidents."""
+    return _show(access.access_user(viewer(), username))
+
+
+def change(username: str) -> dict[str, object]:
+    """Change which messages a person gets besides notifications of open incidents."""
+    user = access.access_user(viewer(), username)
+    # An admin must not change how the owner is notified.
+    access.require_rank(viewer(), user.role)
+    values = serialization.read_body()
+    with store().write_transaction():
+        User.update(recovery_mails=values["recovery_mails"]).where(User.id == user.id).execute()
+    return _show(User.get_by_id(user.id))
+
+
+def _show(user: User) -> dict[str, object]:
+    return {"recovery_mails": user.recovery_mails is not False}
