@@ -15,9 +15,7 @@ from models.tables.users import ContactMethod
 
 _NOTIFIED = Prepared(
     lambda: (
-        Notification.select(
-            Notification.incident, User.id, User.username, ContactMethod.id, Message.channel
-        )
+        Notification.select(Notification.incident, User.id, User.username, ContactMethod.id, Message.channel)
         .join(User)
         .switch(Notification)
         .join(Message)
