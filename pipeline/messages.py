@@ -4,7 +4,7 @@ The content says what happened, where, how severe, since when, why this person i
 Texts come from unknown senders, so this module cleans and shortens each of them again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -293,6 +293,16 @@ def _get_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return UTC
+
+
+def list_labels(payload: object) -> tuple[tuple[str, str], ...]:
+    """Return the labels of the source or, without labels, the fields of its payload that are values."""
+    if not isinstance(payload, Mapping):
+        return ()
+    labels = payload.get("labels")
+    values = labels if isinstance(labels, Mapping) and labels else payload
+    simple = ((str(name), value) for name, value in values.items() if isinstance(value, str | int | float))
+    return tuple((name, str(value)[:1_000]) for name, value in simple if str(value).strip())[:MAX_LABELS]
 
 
 def describe_severity(level: AlertType | None, urgency: Urgency) -> str:

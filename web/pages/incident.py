@@ -1,7 +1,8 @@
 """The page that the link in a message opens: one incident, for the recipient of the message, without login.
 
-GET changes nothing, since mail scanners follow links. POST acknowledges or resolves the incident in the name
-of the recipient ("by link") and redirects to the page. The page works without JavaScript and loads nothing.
+GET changes nothing, since mail scanners follow links. POST acknowledges or resolves the incident or adds a
+note, in the name of the recipient ("by link"), and redirects to the page. The page works without JavaScript
+and loads nothing.
 """
 
 from dataclasses import dataclass
@@ -16,16 +17,18 @@ from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
 from models.domain.reasons import make_reason
 from models.lifecycle import signed_links
 from models.load.lane import lock_incident
+from models.reports.alert_trace import load_notification_entries
 from models.store.base import store
+from models.store.ids import make_short_id
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.events import Event, Receipt
-from models.tables.incidents import Incident, IncidentLog
+from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline import incidents
-from pipeline.messages import ACTIONS, format_time
-from pipeline.sources.cleaning import clean_url
+from pipeline.messages import ACTIONS, format_time, list_labels
+from pipeline.sources.cleaning import clean_text, clean_url
 from web.http.auth import now
 from web.pages.base import HEADERS, render_page
 from web.pages.link_rights import may_use
@@ -35,6 +38,9 @@ from workers import queue
 MAX_ALERTS = 10
 MAX_URLS = 3
 MAX_LOG_ENTRIES = 50
+MAX_NOTIFICATIONS = 50
+MAX_NOTES = 20
+NOTE_LIMIT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def show(token: str) -> Response:
 
 
 def act(token: str) -> Response:
-    """Acknowledge or resolve the incident of a link.
+    """Acknowledge or resolve the incident of a link, or add a note to it.
 
     Do nothing if its status no longer allows it, or if the reader may only read the incident.
     """
@@ -66,6 +72,9 @@ def act(token: str) -> Response:
     action = ACTIONS.get(request.form.get("act", ""))
     if action is not None and found.may_act:
         _change_status(found, *action)
+    note = clean_text(request.form.get("note", ""), NOTE_LIMIT)
+    if action is None and note and found.may_act:
+        _add_note(found, note)
     # After the redirect, a reload of the page is a GET, so the action is not repeated.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     response = redirect(f"{prefix}{request.path}", 303)
@@ -121,6 +130,19 @@ def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[Incident
     queue.enqueue_deliveries(written.channels)
 
 
+def _add_note(opened: OpenedLink, note: str) -> None:
+    name, at = get_display_name(opened.user), now()
+    why = make_reason("note_written", by=name)
+    with store().write_transaction():
+        IncidentNote.create(
+            unique_id=make_short_id(), incident=opened.incident, user=opened.user, note=note, creation_date=at
+        )
+        IncidentLog.create(
+            incident=opened.incident, at=at, what="noted", reason=why, author_kind=AuthorKind.LINK,
+            user=opened.user,
+        )  # fmt: skip
+
+
 def _render_incident(opened: OpenedLink) -> Response:
     incident = opened.incident
     status = IncidentStatus(incident.status)
@@ -138,6 +160,10 @@ def _render_incident(opened: OpenedLink) -> Response:
         is_resolved=status is IncidentStatus.RESOLVED,
         buttons=[word for word, (_, states) in ACTIONS.items() if opened.may_act and status in states],
         alerts=[_build_alert(opened, row) for row in _list_alerts(incident)],
+        may_act=opened.may_act,
+        note_limit=NOTE_LIMIT,
+        notes=[_build_note(opened, row) for row in _list_notes(incident)],
+        notifications=_list_notifications(opened),
         log=[_build_entry(opened, row) for row in _list_log(incident)],
     )
 
@@ -148,15 +174,41 @@ def _list_alerts(incident: Incident) -> "peewee.ModelSelect[Event]":
 
 
 def _build_alert(opened: OpenedLink, event: Event) -> dict[str, object]:
-    urls = [clean_url(str(url.get("link_url", ""))) for url in event.alert.get("urls") or ()]
+    urls = [
+        (str(url.get("link_text") or ""), clean_url(str(url.get("link_url", ""))))
+        for url in event.alert.get("urls") or ()
+    ]
     return {
         "message": event.message,
         "summary": event.summary,
         "level": AlertType(event.alert_type).name.lower(),
         "at": opened.moment(event.creation_date),
         "trace_id": event.receipt.trace_id,
-        "urls": [url for url in urls if url][:MAX_URLS],
+        "began": opened.moment(event.source_at) if event.source_at else "",
+        "labels": list_labels(event.alert.get("payload")),
+        "urls": [(text or url, url) for text, url in urls if url][:MAX_URLS],
     }
+
+
+def _list_notes(incident: Incident) -> "peewee.ModelSelect[IncidentNote]":
+    query = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
+    return query.where(IncidentNote.incident == incident).order_by(IncidentNote.id.desc()).limit(MAX_NOTES)
+
+
+def _build_note(opened: OpenedLink, row: IncidentNote) -> dict[str, str]:
+    by = get_display_name(row.user) if row.user else "a rule"
+    return {"at": opened.moment(row.creation_date), "by": by, "note": row.note}
+
+
+def _list_notifications(opened: OpenedLink) -> list[dict[str, str]]:
+    """List the last notifications of the incident, each with its outcome, oldest first."""
+    last = Notification.select(Notification.id).where(Notification.incident == opened.incident)
+    rows = [row.id for row in last.order_by(Notification.id.desc()).limit(MAX_NOTIFICATIONS)]
+    entries = load_notification_entries(Notification.id.in_(rows))
+    return [
+        {"at": opened.moment(row.done_at or row.not_before), "sentence": entry["sentence"]}
+        for row, entry in entries
+    ]
 
 
 def _list_log(incident: Incident) -> "peewee.ModelSelect[IncidentLog]":

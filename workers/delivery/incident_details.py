@@ -14,7 +14,7 @@ from models.store.prepared import Prepared, bind
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event
 from models.tables.incidents import IncidentLog
-from pipeline.messages import MAX_LABELS, MAX_SOURCES, IncidentDetails, NextStep
+from pipeline.messages import MAX_SOURCES, IncidentDetails, NextStep, list_labels
 from schedules.escalation import escalation
 from schedules.escalation.notifications import list_names
 from schedules.escalation.targets import OnCallResolver
@@ -49,7 +49,7 @@ def load_details(incident_row: int, now: datetime) -> IncidentDetails:
     resolved = _LAST_LOG.first(incident=incident_row, what="resolved") if not incident.is_open else None
     return IncidentDetails(
         began_at=began_at,
-        labels=_list_labels(alert.get("payload")),
+        labels=list_labels(alert.get("payload")),
         sources=_list_sources(alert.get("urls")),
         acknowledged_by=by,
         acknowledged_at=at,
@@ -71,16 +71,6 @@ def _find_acknowledgement(incident_row: int) -> tuple[str, datetime | None]:
 
 def _get_author(reason: Reason) -> str:
     return str(reason.parameters.get("by") or "an alert")
-
-
-def _list_labels(payload: object) -> tuple[tuple[str, str], ...]:
-    """Return the labels of the source or, without labels, the fields of its payload that are values."""
-    if not isinstance(payload, Mapping):
-        return ()
-    labels = payload.get("labels")
-    values = labels if isinstance(labels, Mapping) and labels else payload
-    simple = ((str(name), value) for name, value in values.items() if isinstance(value, str | int | float))
-    return tuple((name, str(value)[:1_000]) for name, value in simple if str(value).strip())[:MAX_LABELS]
 
 
 def _list_sources(urls: object) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from models.lifecycle import signed_links
 from models.lifecycle.signed_links import IncidentLink
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import CustomRole, User
-from models.tables.incidents import Incident, IncidentLog, IncidentResponder
+from models.tables.incidents import Incident, IncidentLog, IncidentNote, IncidentResponder
 from models.tables.notifications import Notification
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
@@ -67,6 +67,44 @@ def test_the_page_shows_the_trace_id_of_each_alert(ask, open_incident, world, no
 
     assert f"trace_id {second.trace_id}" in text
     assert text.count("trace_id ") == 2
+
+
+def test_the_page_shows_every_notification_with_its_outcome(ask, open_incident, world):
+    path = open_incident()
+    before = ask("GET", path, who=None).text
+    act(ask, path, "acknowledge")
+    after = ask("GET", path, who=None).text
+
+    assert "to be notified: Alice (e-mail)" in before
+    assert "not sent to Alice by e-mail: Alice by link had acknowledged" in after
+
+
+def test_the_page_shows_links_with_their_texts(ask, open_incident):
+    urls = [{"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}]
+
+    page = ask("GET", open_incident(urls=urls), who=None)
+
+    assert 'href="https://runbook.example.org/disk"' in page.text
+    assert ">Runbook</a>" in page.text
+
+
+def test_the_recipient_can_add_a_note(ask, open_incident, world):
+    path = open_incident()
+    answer = ask("POST", path, who=None, data={"note": f"  The disk is old. {HOSTILE}  "})
+    page = ask("GET", path, who=None)
+
+    note, log = IncidentNote.get(), IncidentLog.select().order_by(IncidentLog.id.desc()).get()
+    assert answer.status_code == 303
+    assert (note.user, note.note) == (world.alice, f"The disk is old. {HOSTILE}")
+    assert (log.what, log.author_kind, log.user) == ("noted", "link", world.alice)
+    assert "The disk is old." in page.text
+    assert HOSTILE not in page.text
+
+
+def test_an_empty_note_is_not_written(ask, open_incident):
+    ask("POST", open_incident(), who=None, data={"note": " \n "})
+
+    assert not IncidentNote.select().exists()
 
 
 def test_get_changes_nothing(ask, open_incident):
