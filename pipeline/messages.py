@@ -248,11 +248,7 @@ def build_invitation_content(invitation: InvitationDetails, recipient: Recipient
             "services are in trouble.",
         ),
         tuple(LabelledText("Team", _shorten(name, 200)) for name in invitation.teams[:MAX_LISTED]),
-        (
-            LabelledLink(
-                "Join here, and get a token for the interface (once, within 7 days):", invitation.link
-            ),
-        ),
+        (LabelledLink("Join here (once, within 7 days):", invitation.link, button="Join"),),
         "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"
         "ask the person who invites you.",
     )

@@ -277,7 +277,7 @@ def test_an_invitation_names_the_account_the_teams_and_the_inviter():
         "Team:    Payments\n"
         "Team:    Search\n"
         "\n"
-        "Join here, and get a token for the interface (once, within 7 days):\n"
+        "Join here (once, within 7 days):\n"
         "https://tocsin.example.org/join/abc\n"
         "\n"
         "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"

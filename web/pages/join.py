@@ -6,16 +6,21 @@ token. The page works without JavaScript and loads nothing.
 
 from datetime import timedelta
 
-from flask import Response
+import peewee
+from flask import Response, request
 
 from models.lifecycle import provisioning, signed_links
 from models.lifecycle.contact_codes import verify_contacts
+from models.lifecycle.messages import create_test_message
 from models.store.base import store
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
+from models.tables.users import ContactMethod
+from web.account.message_limits import count_message
 from web.http import openapi, serialization
 from web.http.auth import now
 from web.pages.base import render_page
+from workers import queue
 
 # A person who never uses the token should not have it for ever. Others create one of their own.
 TOKEN_LIFETIME = timedelta(days=90)
@@ -31,7 +36,12 @@ def show(token: str) -> Response:
 
 
 def join(token: str) -> Response:
-    """Join the account and show a new token. A link works only once."""
+    """Join the account and show a new token. A link works only once.
+
+    Afterwards, its only use is the button that sends the person a test message.
+    """
+    if request.form.get("act") == "test":
+        return _send_test(token)
     found = _find_invited(token)
     if isinstance(found, Response):
         return found
@@ -45,7 +55,6 @@ def join(token: str) -> Response:
         expires_at = now() + TOKEN_LIFETIME
         new_token = provisioning.issue_token(found, "joined", now(), expires_at)
     addresses = {
-        "profile": serialization.build_url("/api/user/profile/"),
         "docs": serialization.build_url(f"{openapi.DOCS}/"),
         "tokens": serialization.build_url("/api/tocsin/tokens/"),
         "until": f"{expires_at:%-d %B %Y}",
@@ -53,8 +62,31 @@ def join(token: str) -> Response:
     return _render("joined", 200, found, token=new_token, **addresses)
 
 
+def _send_test(token: str) -> Response:
+    """Send a test message to the contact with the invited address, and say so."""
+    user = _read_link(token)
+    if isinstance(user, Response):
+        return user
+    contact = ContactMethod.get_or_none(
+        ContactMethod.user == user.id, peewee.fn.LOWER(ContactMethod.value) == user.email.lower()
+    )
+    if not user.is_verified or contact is None:
+        return _render_error("unknown")
+    with store().write_transaction():
+        count_message(user, contact.value)
+        message = create_test_message(contact, get_display_name(user), now())
+    queue.enqueue_delivery(message.channel)
+    return _render("tested", 200, user)
+
+
 def _find_invited(token: str) -> User | Response:
-    """Return the invited user of a link, or the page that explains why the link is not valid."""
+    """Return the invited user of a link, or the page that explains why the person cannot join with it."""
+    user = _read_link(token)
+    return _render_error("used") if isinstance(user, User) and user.is_verified else user
+
+
+def _read_link(token: str) -> User | Response:
+    """Return the user of a link, who may have joined, or the page that explains why it is not valid."""
     try:
         invitation = signed_links.get_reader().read_invitation(token, now())
     except signed_links.ExpiredLink:
@@ -65,7 +97,7 @@ def _find_invited(token: str) -> User | Response:
     user: User | None = query.where(User.removed_at.is_null()).first()
     if user is None or signed_links.Invitation.for_user(user) != invitation:
         return _render_error("unknown")
-    return _render_error("used") if user.is_verified else user
+    return user
 
 
 def _render_error(state: str) -> Response:

@@ -85,13 +85,28 @@ def test_joining_gives_the_person_a_token(ask, invite):
     page = ask("POST", invite(), who=None)
 
     assert page.status_code == 200
-    token = re.search(r"Bearer (\S+)&#34;|Bearer (\S+)\" https", page.text)
-    found = token[1] or token[2]
+    found = re.search(r"<code>(\S+)</code>", page.text)[1]
     profile = ask("GET", "/api/user/profile/", who=None, headers={"Authorization": f"Bearer {found}"}).json
     assert profile["email"] == "dora@example.org"
     assert find_dora().is_verified
     assert Token.get(Token.user == find_dora()).name == "joined"
-    assert "https://tocsin.example.org/api/user/profile/" in page.text
+
+
+def test_the_page_ends_with_a_button_that_sends_a_test_message(ask, invite):
+    path = invite()
+    page = ask("POST", path, who=None)
+    tested = ask("POST", path, who=None, data={"act": "test"})
+    ((to, mail),) = deliver_due()
+
+    assert "How shall we reach you?" in page.text
+    assert "curl" not in page.text
+    assert (tested.status_code, "A test message is on its way" in tested.text) == (200, True)
+    assert (to, mail["Subject"]) == ("dora@example.org", "[Tocsin] Test message")
+
+
+def test_who_has_not_joined_gets_no_test_message(ask, invite):
+    assert ask("POST", invite(), who=None, data={"act": "test"}).status_code == 404
+    assert deliver_due() == []
 
 
 def test_the_token_of_an_invited_person_expires_and_the_page_says_when(ask, invite):
