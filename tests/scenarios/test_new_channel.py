@@ -197,7 +197,7 @@ def test_the_users_own_address_is_notified_if_a_channel_refuses(pages, carry, al
         deliver.send_due(1)
 
     assert [to for to, _ in box.mails] == ["alice@example.org"]
-    reason = "The message to Notebook was refused, so this goes to the user's own e-mail address."
+    reason = "The message to Notebook was refused, so this goes to the user's own e-mail address"
     assert reason in box.mails[0][1].get_content()
 
 

@@ -42,7 +42,10 @@ def test_a_resolve_before_the_second_step_cancels_the_step(timeline, world):
     timeline.alert("Disk full on db1", "resolved")
     timeline.after(hours=5)
 
-    assert [person for person, _ in timeline.mails()] == ["alice"]
+    assert timeline.mails() == [
+        ("alice", "[Checkout] #1 Disk full on db1 (critical)"),
+        ("alice", "[Checkout] #1 Disk full on db1: resolved after 5 min"),
+    ]
     assert timeline.incident().status == 3
 
 

@@ -61,7 +61,9 @@ def test_an_incident_resolved_during_a_snooze_notifies_nobody_again(timeline, wo
     timeline.alert("Disk full on db1", "resolved")
     timeline.after(hours=5)
 
-    assert list_notified(timeline) == ["alice"]
+    (opened, resolved) = timeline.mails()
+    assert (opened[0], resolved[0]) == ("alice", "alice")
+    assert "resolved after" in resolved[1]
 
 
 def test_an_unsnoozed_incident_has_an_acknowledgement_timeout_again(timeline, world, apply_action):
