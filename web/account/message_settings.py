@@ -11,7 +11,7 @@ class MessageSettingsSchema(Schema):
     """`recovery_mails`: whether the person gets a mail when an incident is resolved of which they were
     notified; by default true."""
 
-    recovery_mails = Boolean(required=True)
+    recovery_mails = Boolean()
 
 
 MESSAGE_SETTINGS = MessageSettingsSchema()
@@ -28,8 +28,9 @@ def change(username: str) -> dict[str, object]:
     # An admin must not change how the owner is notified.
     access.require_rank(viewer(), user.role)
     values = serialization.read_body()
-    with store().write_transaction():
-        User.update(recovery_mails=values["recovery_mails"]).where(User.id == user.id).execute()
+    if "recovery_mails" in values:
+        with store().write_transaction():
+            User.update(recovery_mails=values["recovery_mails"]).where(User.id == user.id).execute()
     return _show(User.get_by_id(user.id))
 
 
