@@ -83,7 +83,7 @@ _STORED_AS = {
 }
 
 
-def _encode(field: Any, values: list[object]) -> list[object]:
+def _encode(field: peewee.Field, values: list[object]) -> list[object]:
     """Return the values of a column as the driver needs them."""
     if {*map(type, values)} <= {_STORED_AS.get(type(field)), type(None)}:
         return values

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -241,7 +241,8 @@ def _update_context(
     urgency = after.options.urgency
     if is_same_entity and after.parsed is before.parsed and urgency is before.options.urgency:
         return context
-    since = context.subject[SECONDS_SINCE_LAST] if is_same_entity else seconds_since(after)
+    known = cast("float | None", context.subject[SECONDS_SINCE_LAST])
+    since = known if is_same_entity else seconds_since(after)
     subject = update_subject(context.subject, after, get_urgency(after, context.facts), since)
     return actions.ActionContext(context.facts, subject, context.budget)
 

@@ -8,6 +8,7 @@ stored as suppressed and nobody is notified.
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
+from typing import cast
 
 from models.domain.effects import Decision, proceed
 from models.domain.enums import Urgency
@@ -50,7 +51,8 @@ def _build_subject(alert: Alert, lane: RouterLane) -> Subject:
     subject = build_subject(alert, Urgency.HIGH, lane.accepted_at, None)
     if not SOURCES[lane.source].is_generic:
         return subject
-    fields = {**subject["alert"], "payload": generic.decode_object(lane.body)}
+    every_field = cast("Subject", subject["alert"])
+    fields = {**every_field, "payload": generic.decode_object(lane.body)}
     return {**fields, "alert": fields}
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import cast
 
 from models.domain.enums import Urgency
 from pipeline.alert import Alert
 from pipeline.rules.conditions import catalogue, paths
 from pipeline.rules.conditions.budget import STEPS, Budget, count_items
 
-Subject = Mapping[str, Any]
+Subject = Mapping[str, object]
 
 # The only variable that depends on the results of earlier alerts.
 SECONDS_SINCE_LAST = "seconds_since_last"
@@ -47,7 +47,8 @@ def update_subject(
 ) -> Subject:
     """Return the variables of an alert that a rule changed. The times stay the same."""
     since = NEVER if seconds_since_last is None else seconds_since_last
-    fields = {**subject["alert"], **_read_alert(alert, urgency), SECONDS_SINCE_LAST: since}
+    before = cast("Subject", subject["alert"])
+    fields = {**before, **_read_alert(alert, urgency), SECONDS_SINCE_LAST: since}
     return {**fields, "alert": fields}
 
 
