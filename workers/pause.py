@@ -24,19 +24,22 @@ class PauseCheck:
 
     def is_paused(self) -> bool:
         """Return whether nothing may be processed now. Raises errors of the store."""
-        if not self._runs:
+        # Another thread can call forget() meanwhile.
+        runs = self._runs
+        if not runs:
             with connection():
-                self._runs = not pause.is_paused()
-            self._report()
-        return not self._runs
+                runs = not pause.is_paused()
+            self._runs = runs
+            self._report(runs)
+        return not runs
 
     def forget(self) -> None:
         """Read the state again before the next work."""
         self._runs = False
 
-    def _report(self) -> None:
-        if self._runs == self._is_logged:
-            self._is_logged = not self._runs
+    def _report(self, runs: bool) -> None:
+        if runs == self._is_logged:
+            self._is_logged = not runs
             if self._is_logged:
                 log.warning("this restored copy is paused: run `tocsin resume` to process and send")
             else:

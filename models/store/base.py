@@ -465,11 +465,14 @@ class PostgresStore(Store):
 
     def execute_many(self, build: Callable[[tuple[bool, ...]], str], columns: Columns) -> None:
         for batch in postgresql.split_columns(columns):
-            singles = tuple(column.count(column[0]) == len(column) for column in batch)
+            singles = [column.count(column[0]) == len(column) for column in batch]
+            if len(batch[0]) > 1:
+                # At least one array says how many rows there are.
+                singles[-1] = False
             marked = list(zip(singles, batch, strict=True))
             values = [column[0] for is_single, column in marked if is_single]
             arrays = [postgresql.build_array(column) for is_single, column in marked if not is_single]
-            self.database.execute_sql(build(singles), [*values, *arrays])
+            self.database.execute_sql(build(tuple(singles)), [*values, *arrays])
 
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         # Not FOR UPDATE: it would block inserts of rows that refer to a locked row. A new alert, and the

@@ -59,6 +59,9 @@ class RequestBody:
             raise BadBody(*_split_error(error)) from error
         except RecursionError as error:
             raise BadBody("", "is nested too deeply") from error
+        except UnicodeEncodeError as error:
+            # A lone surrogate where a number or a truth value is expected.
+            raise BadBody("", "has a text that is not Unicode") from error
 
 
 def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:

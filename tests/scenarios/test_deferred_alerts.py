@@ -33,6 +33,7 @@ from workers.periodic import release_maintenance, retention
 ALICE = Author(AuthorKind.USER, "Alice")
 AGAIN = "[Checkout] #2 Disk full on db1 (critical)"
 THIRD = "[Checkout] #3 Disk full on db1 (critical)"
+RECOVERED = " [Checkout] 2 incidents are resolved: Disk full on db2, Disk full on db1"
 
 
 def test_an_auto_resolved_incident_does_not_drop_a_deferred_alert(timeline, world, window):
@@ -44,7 +45,10 @@ def test_an_auto_resolved_incident_does_not_drop_a_deferred_alert(timeline, worl
     trace_id = timeline.alert("Disk full on db1")
     timeline.after(minutes=20)
     assert timeline.incident().status == IncidentStatus.RESOLVED
-    assert timeline.mails() == [("alice", DISK)]
+    assert timeline.mails() == [
+        ("alice", DISK),
+        ("alice", "[Checkout] #1 Disk full on db1: resolved after 1 h"),
+    ]
 
     timeline.after(hours=3)
     assert timeline.mails() == [("alice", AGAIN)]
@@ -83,8 +87,11 @@ def test_a_person_who_resolves_the_incident_drops_its_deferred_alert(timeline, w
 @pytest.mark.parametrize(
     ("how", "mails"),
     [
-        (lambda timeline, parent: resolve(timeline, parent), []),
-        (lambda timeline, parent: timeline.alert("fine", "resolved", entity="db2"), [("alice", THIRD)]),
+        (lambda timeline, parent: resolve(timeline, parent), [("alice", RECOVERED)]),
+        (
+            lambda timeline, parent: timeline.alert("fine", "resolved", entity="db2"),
+            [("alice", RECOVERED), ("alice", THIRD)],
+        ),
     ],
     ids=["a person", "a source"],
 )

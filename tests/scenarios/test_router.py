@@ -92,17 +92,26 @@ def test_a_night_behind_a_router(timeline, send_routed):
         ("bob", "[Builds] #3 Build 42 failed (error)"),
     ]
     send_routed("ok", "resolved", build="42")
+    timeline.after(seconds=1)
+    assert sorted(timeline.mails()) == [
+        (person, "[Builds] #3 Build 42 failed: resolved after 2 min") for person in ("alice", "bob")
+    ]
 
     # Nobody acknowledges the incident of the disks; Bob is notified after a quarter of an hour.
-    timeline.after(minutes=10)
+    timeline.after(minutes=9, seconds=59)
     assert timeline.mails() == [("bob", "[Checkout] #1 Disk full (critical)")]
     send_routed("fine", "resolved", host="db1")
     assert status(1) == IncidentStatus.TRIGGERED
     send_routed("fine", "resolved", host="db2")
     assert status(1) == IncidentStatus.RESOLVED
 
+    timeline.after(seconds=1)
+    assert sorted(timeline.mails()) == [
+        (person, "[Checkout] #1 Disk full: resolved after 15 min") for person in ("alice", "bob")
+    ]
+
     # It fails again within the half hour and notifies nobody; after the half hour it notifies.
-    timeline.after(minutes=20)
+    timeline.after(minutes=19, seconds=59)
     send_routed("Disk full", host="db1")
     assert timeline.mails() == []
     timeline.after(minutes=11)

@@ -13,6 +13,8 @@ from functools import partial
 from typing import NamedTuple, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+import structlog
+
 from models.domain.identity import is_uuid
 from pipeline.sources import SOURCES, Source, generic
 from pipeline.sources.body import BadBody, RequestBody
@@ -20,6 +22,8 @@ from web.http import client_profile, response_headers, serialization
 from web.http.errors import ApiError, Busy, NotFound, Unavailable
 from web.ingest import event_operation, group_commit
 from web.ingest.large_bodies import LargeBodies, TooManyError
+
+log = structlog.get_logger()
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
@@ -79,6 +83,9 @@ class FastPath:
             request = self._read_request(address, environ, get_arrival(environ))
         except ApiError as error:
             environ[REFUSED] = error
+            return False
+        except Exception as error:  # the application answers it like every error of its own
+            log.error("an alert could not be read", error=type(error).__name__)
             return False
         if request is None:
             return False
@@ -157,10 +164,15 @@ def _answer(
 ) -> None:
     """Answer after the commit. The application answers errors, in another thread than that which commits."""
     if submission.error is None and submission.target is not None:
-        body = request.build_answer(submission)
-        reply.send(request.status, _build_headers(body), body)
-        return
-    environ[REFUSED] = Unavailable() if submission.error is not None else NotFound()
+        try:
+            body = request.build_answer(submission)
+        except Exception as error:  # the request must be answered; its sender sends the alert again
+            log.error("an answer could not be built", error=type(error).__name__)
+        else:
+            reply.send(request.status, _build_headers(body), body)
+            return
+    is_unknown = submission.error is None and submission.target is None
+    environ[REFUSED] = NotFound() if is_unknown else Unavailable()
     reply.hand_over()
 
 

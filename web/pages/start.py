@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from flask import Response, current_app, g
+from flask import Response, current_app, g, request
 
 from web.http import openapi, serialization
 from web.http.errors import NotFound
@@ -29,6 +29,8 @@ STATUSES = {
 
 # The key of the application's config with the function that returns the health.
 HEALTH = "HEALTH"
+# Tools send alerts with headers that look like those of a browser, but not with GET.
+ALERT_PATHS = ("/api/events/", "/api/integration/", "/integration/")
 # Headers that the page sets itself.
 OWN_HEADERS = frozenset({"content-type", "content-length", "content-security-policy"})
 
@@ -54,6 +56,11 @@ def show() -> Response:
 def show_to_browsers(response: Response) -> Response:
     """Replace a refusal by a page if a browser asks; clients of the interface get JSON or XML."""
     if response.status_code < 400 or response.mimetype == "text/html" or not serialization.is_browser():
+        return response
+    if request.path.startswith(ALERT_PATHS) and request.method not in ("GET", "HEAD"):
+        return response
+    if request.path == "/healthz":
+        # It must not wait for the store, but the page says whether the store works.
         return response
     refusal = g.get("refusal", {})
     status = HTTPStatus(response.status_code)

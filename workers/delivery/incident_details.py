@@ -85,7 +85,8 @@ def _find_next_step(incident: IncidentState, now: datetime) -> NextStep | None:
     """Return the next step of the policy that notifies somebody; None if there is none."""
     if not escalation.is_running(incident) or incident.escalation_policy is None:
         return None
-    config = get_oncall_configs([incident])[incident.team]
+    # Workers share this cache: the configuration must also hold for the timers that are due now.
+    config = get_oncall_configs([incident], now)[incident.team]
     policy = config.policies.get(incident.escalation_policy)
     due_at = escalation.get_next_due_at(incident, policy)
     if policy is None or due_at is None:

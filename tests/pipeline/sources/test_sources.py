@@ -357,3 +357,13 @@ def test_a_sender_cannot_speak_as_tocsin(body):
 
     assert (parsed.alert_type, parsed.is_ping, parsed.is_own) == (AlertType.CRITICAL, True, False)
     assert heartbeat.MISSING_PING not in SOURCES
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_lone_surrogate_in_the_place_of_a_truth_value_is_no_failure(name):
+    body = b'{"message": "m", "suppressed": "\\ud800", "alerts": [{"fingerprint": "a", "status": "\\udfff"}]}'
+    decoded = RequestBody(body)
+    decoded.decode_json()
+
+    assert try_to_parse(SOURCES[name], decoded) == try_to_parse(SOURCES[name], RequestBody(body))
+    try_to_count(SOURCES[name], body)

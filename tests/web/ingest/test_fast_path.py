@@ -272,3 +272,29 @@ def test_an_alert_that_could_not_be_stored_is_handed_over_to_the_application(acc
     Integration.update(is_enabled=False).execute()
     refused = answer_refused()
     assert (refused.status_code, refused.json) == (404, {"detail": "Not Found."})
+
+
+def test_an_alert_that_cannot_be_read_is_handed_over_to_the_application(accept, app, world, monkeypatch):
+    path = list_forms(world)["application"][0]
+    app.test_client().post(path, data=ALERT)
+
+    def fail(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fast_path, "_count_alerts", fail)
+        accepted, reply, _ = accept(path)
+    assert (accepted, reply.sent) == (False, [])
+
+
+def test_an_alert_whose_answer_cannot_be_built_is_refused(accept, app, world, monkeypatch):
+    path = list_forms(world)["application"][0]
+    app.test_client().post(path, data=ALERT)
+
+    def fail(_):
+        raise RuntimeError
+
+    monkeypatch.setattr(fast_path, "build_answer", fail)
+    accepted, reply, environ = accept(path)
+    assert (accepted, reply.sent, reply.handed_over) == (True, [], 1)
+    assert environ[fast_path.REFUSED].status == 503

@@ -3,6 +3,7 @@
 The HTML escapes every text. It loads nothing and runs nothing, so that each mail program shows all of it.
 """
 
+import hashlib
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -17,6 +18,9 @@ from workers.delivery.transport.channel import OutgoingMessage, UnusableAddress
 
 # A line may have 998 bytes (RFC 5322, section 2.1.1).
 MAX_BYTES_OF_ROW = 900
+
+# The library decodes an encoded word (RFC 2047) in a text, and writes the line breaks in it into the header.
+_ENCODED_WORD = "=?"
 
 _TEMPLATE = Environment(
     loader=PackageLoader("workers.delivery.transport"),
@@ -38,11 +42,13 @@ def build_mail(message: OutgoingMessage, from_name: str, from_address: str) -> b
     mail["Date"] = message.at
     mail["From"] = sender
     mail["To"] = to
-    mail["Subject"] = clean_line(content.title)
+    mail["Subject"] = clean_line(content.title).replace(_ENCODED_WORD, "= ?")
     mail["Auto-Submitted"] = "auto-generated"
     if content.threads:
         # No mail has these ids. Mails that refer to the same id are one thread, also if the first is lost.
-        ids = [f"<incident-{name}@{domain}>" for name in content.threads]
+        # The library breaks ids in two if their domain is long.
+        short = hashlib.blake2b(domain.encode(), digest_size=6).hexdigest()
+        ids = [f"<incident-{name}@{short}.invalid>" for name in content.threads]
         mail["In-Reply-To"] = ids[0]
         mail["References"] = " ".join(ids)
     if content.is_urgent:
@@ -61,6 +67,8 @@ def parse_address(text: str, name: str = "") -> Address | None:
 
     The library parses ASCII only, so other characters are replaced for the check.
     """
+    if _ENCODED_WORD in text or not text.isprintable():
+        return None
     ascii_text = text.encode("ascii", "replace").replace(b"?", b"x").decode()
     try:
         Address(addr_spec=ascii_text)

@@ -82,10 +82,22 @@ def test_a_message_has_the_headers_that_mail_programs_use():
         "x" * 70_000,
         "🔥" * 5_000,
         "=?utf-8?q?hi?= =?bad",
+        "=?utf-8?q?x=0D=0ABcc=3A_mallory@example.net=0D=0A=0D=0A?=",
         "\ud800 alone",
         ". \n.\r\n..\n",
     ],
-    ids=["unicode", "crlf", "lf", "controls", "long", "long-emoji", "encoded", "surrogate", "dots"],
+    ids=[
+        "unicode",
+        "crlf",
+        "lf",
+        "controls",
+        "long",
+        "long-emoji",
+        "encoded",
+        "encoded-crlf",
+        "surrogate",
+        "dots",
+    ],
 )
 def test_hostile_text_arrives_and_adds_no_header(text):
     with relay() as box:
@@ -115,6 +127,9 @@ def test_every_row_of_the_mail_is_short_enough():
         "a@b, c@d",
         "bob@",
         "<bob@example.org",
+        "=?utf-8?q?a=0D=0ABcc=3Amallory?=@example.org",
+        "bob@=?utf-8?q?x=0D=0ABcc=3Amallory?=.org",
+        "bob\u2028@example.org",
     ],
 )
 def test_an_invalid_address_is_refused_before_any_command(address):
