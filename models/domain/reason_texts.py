@@ -108,6 +108,8 @@ ENGLISH = {
     "acknowledged": "{by:capital} had acknowledged.",
     "resolved": "{by:capital} had resolved the incident.",
     "requested": "Requested by {by}.",
+    "acknowledged_by_command": "Acknowledged by {by}.",
+    "resolved_by_command": "Resolved by {by}.",
     "acknowledged_by_link": "Acknowledged by {by} with the link in a message.",
     "resolved_by_link": "Resolved by {by} with the link in a message.",
     "alert_says": "An alert of level {level} came in.",

@@ -15,7 +15,7 @@ from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.reports import recent, trace_ids
 from models.reports.recent import RecentAlert, RecentIncident
-from models.store.base import SQLITE_FILE, connection, open_store, store
+from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
 from models.tables.incidents import Incident
 from models.write.apply import apply
@@ -27,7 +27,7 @@ from tocsin.commands.accounts import account_option, as_json_option, find_accoun
 from tocsin.commands.oncall import account_option as accounts_option
 from tocsin.commands.oncall import find_accounts
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
-from tocsin.commands.read_only import BadArguments, open_read_only
+from tocsin.commands.read_only import BadArguments, open_read_only, require_data
 from workers import queue
 
 Row = TypeVar("Row", RecentAlert, RecentIncident)
@@ -109,9 +109,7 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
     settings = load()
     if not structlog.is_configured():
         logs.configure("error", "command")
-    # Opening a missing SQLite file would create it.
-    if not settings.database_url and not (settings.home / SQLITE_FILE).is_file():
-        raise click.ClickException(f"no database in {settings.home}: see TOCSIN_HOME")
+    require_data(settings)
     open_store(settings.database_url, settings.home)
     author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
     with connection():
@@ -125,7 +123,10 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
             before = context.incident.status
             if before is IncidentStatus.RESOLVED and to is not before:
                 raise click.ClickException(f"incident #{number} is resolved already")
-            why = make_reason(to.name.lower(), by=author.name)
+            if to is IncidentStatus.ACKNOWLEDGED:
+                why = make_reason("acknowledged_by_command", by=author.name)
+            else:
+                why = make_reason("resolved_by_command", by=author.name)
             written = apply(ChangeSet(effects=list(decisions.change_status(context, to, why))))
     queue.connect(settings.redis_url or get_url(settings.home))
     queue.enqueue_deliveries(written.channels)

@@ -231,7 +231,7 @@ def test_without_a_database_a_command_creates_none(tmp_path, monkeypatch, comman
     result = CliRunner().invoke(Commands(), command)
 
     assert result.exit_code in (1, 3)
-    assert "no database in" in result.output
+    assert "no data of Tocsin in" in result.output
     assert not (tmp_path / "none").exists()
 
 
