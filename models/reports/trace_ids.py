@@ -22,7 +22,8 @@ _NUMBER = re.compile(r"#?([0-9]{1,9})", re.ASCII)
 class FoundAlert:
     """What a reference names. `event` is None if it names a whole receipt.
 
-    `receipt` is None if no alert of the incident is stored, for example because a person created it.
+    `receipt` is None if the alert that opened the incident is not stored, for example because a person
+    created the incident.
     """
 
     receipt: Receipt | None
@@ -53,12 +54,12 @@ def find_alert(reference: str, accounts: Collection[Account]) -> FoundAlert | No
 
 
 def find_incident(number: int, account: Account) -> FoundAlert | None:
-    """Find an incident by its number, and its first stored alert: the one that opened it. None: no such."""
+    """Find an incident by its number, and the alert that opened it, if it is stored. None: no such."""
     incident = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
     if incident is None:
         return None
-    first = Event.select(peewee.fn.MIN(Event.id)).where(Event.incident == incident)
-    found = _find_event(Event.id == first, [account.id])
+    opened = Event.select(peewee.fn.MIN(Event.id)).where(Event.incident == incident, Event.incident_created)
+    found = _find_event(Event.id == opened, [account.id])
     return FoundAlert(found.receipt, found.event, incident) if found else FoundAlert(None, None, incident)
 
 
@@ -75,13 +76,14 @@ def count_events_before(event: Event) -> int:
 
 
 def find_trace_ids(incidents: Collection[int]) -> dict[int, str]:
-    """Return the trace_id of the first stored alert of each incident, by row number.
+    """Return the trace_id of the alert that opened each incident, by row number.
 
-    It is the alert that opened the incident. Incidents without a stored alert are left out.
+    Incidents are left out if a person created them, or if this alert was deleted because of its age.
     """
     first = Event.alias()
-    is_first = Event.id == first.select(peewee.fn.MIN(first.id)).where(first.incident == Incident.id)
-    query = Incident.select(Incident.id, Receipt.trace_id).join(Event, on=is_first).join(Receipt)
+    is_opening = (first.incident == Incident.id) & first.incident_created
+    opened = first.select(peewee.fn.MIN(first.id)).where(is_opening)
+    query = Incident.select(Incident.id, Receipt.trace_id).join(Event, on=Event.id == opened).join(Receipt)
     return dict(query.where(in_list(Incident.id, list(incidents))).tuples()) if incidents else {}
 
 

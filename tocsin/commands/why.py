@@ -38,7 +38,8 @@ def why(reference: str, page: int, account_id: str | None, as_json: bool) -> Non
     """Show who was notified of an alert, or why nobody was. Then show its stages and its incident.
 
     The alert is named by its trace_id, by the number of its incident (12 or "#12": the alert that opened it),
-    by its unique_id, or by the word last: the last one that was accepted.
+    by its unique_id, or by the word last: the last one that was accepted. If the alert that opened an
+    incident is not stored, only the incident is shown.
 
     Exit code 1: there is no such alert. 3: the database cannot be read.
     """
@@ -72,11 +73,14 @@ def _find(reference: str, accounts: list[Account]) -> FoundAlert | None:
 
 
 def _build_trace(found: FoundAlert, page: int) -> JsonDict:
-    """Return the trace of a receipt, or of one alert of it, or else of an incident without a stored alert."""
+    """Return the trace of a receipt, or of one alert of it, or else of an incident alone."""
     if found.receipt is None:
         assert found.incident is not None
         return {
             "trace_id": None,
+            "status": None,
+            "received_at": found.incident.creation_date,
+            "error": None,
             "alerts": [],
             "count": 0,
             "incidents": [alert_trace.build_incident(found.incident)],
@@ -100,8 +104,10 @@ def _describe_unknown(reference: str, kept_since: datetime) -> str:
 
 def _format_found(found: FoundAlert, trace: JsonDict) -> Iterator[str]:
     if found.receipt is None:
-        yield "no alert of this incident is stored"
+        yield "no alert that opened this incident is stored"
+        yield from alert_answer.write_answer(trace)
         for incident in trace["incidents"]:
+            yield ""
             yield from _format_incident(incident)
         return
     yield f"trace_id {trace['trace_id']}"

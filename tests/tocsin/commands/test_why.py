@@ -10,12 +10,13 @@ from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus, WorkState
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
-from models.reports import alert_trace, dead_letters
+from models.reports import alert_trace, dead_letters, trace_ids
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import Account, User, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
+from models.tables.notifications import Notification
 from models.tables.rules import AlertRule
 from models.tables.services import Service
 from models.tables.users import NotificationRule
@@ -26,6 +27,7 @@ from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body
 from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, settings
+from tests.support.scenarios.timers import set_policy
 from tests.support.stores import get_settings
 from tocsin.commands.why import format_lines, why
 from workers.alerts import process_lane
@@ -90,6 +92,37 @@ def test_it_begins_with_the_person_who_will_be_notified(world, now, delay, answe
     process_lane.run(world.service.id)
 
     assert list_lines(receipt.trace_id)[0] == answer
+
+
+@pytest.mark.parametrize(
+    ("minutes", "due_at"),
+    [pytest.param(5, "12:05:00", id="same day"), pytest.param(720, "2026-03-05 00:00:00", id="next day")],
+)
+def test_it_begins_with_the_time_of_a_first_step_with_a_delay(world, now, minutes, due_at):
+    set_policy(world, (minutes, world.alice))
+    receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+
+    assert list_lines(receipt.trace_id)[0] == (
+        f"NOT NOTIFIED YET: the next escalation step is due at {due_at}."
+    )
+
+
+def test_a_mail_that_the_incident_is_resolved_is_no_notification_of_the_alert(world, receipt, now):
+    deliver_all(now)
+    accept(world, now, message="Disk full", alert_type="resolved", entity_id="db1")
+    process_lane.run(world.service.id)
+    deliver_all(now + timedelta(minutes=1))
+    answer, *others = list_lines(receipt.trace_id)
+
+    assert answer == "NOTIFIED: Alice 12:00:01 by e-mail (sent)."
+    assert sum("sent to Alice by e-mail" in text for text in others) == 2
+
+
+def test_a_notification_on_a_later_day_has_its_date(receipt, now):
+    deliver_all(now + timedelta(days=1))
+
+    assert list_lines(receipt.trace_id)[0] == "NOTIFIED: Alice 2026-03-05 12:00:01 by e-mail (sent)."
 
 
 def test_it_begins_with_the_reason_why_nobody_was_notified(world, now):
@@ -245,7 +278,7 @@ def test_an_alert_is_named_by_its_trace_id_its_incident_its_id_or_as_the_last_on
     shown = {run_own(name).output for name in names}
 
     assert len(shown) == 1
-    assert shown.pop().startswith(f"trace_id {receipt.trace_id}\ncompleted: ")
+    assert shown.pop().startswith(f"trace_id {receipt.trace_id}\nNOT NOTIFIED YET: to be notified: Alice")
 
 
 def test_an_incident_shows_the_alert_that_opened_it_and_last_shows_the_newest(receipt, world, now, run_own):
@@ -272,8 +305,29 @@ def test_an_incident_without_a_stored_alert_is_shown_alone(receipt, run_own):
     result = run_own("1")
 
     assert result.exit_code == 0
-    assert result.output.startswith("no alert of this incident is stored\nincident #1 Disk full: triggered")
-    assert json.loads(run_own("1", "--json").output)["trace_id"] is None
+    alone, answer, _, incident, *_ = result.output.splitlines()
+    assert alone == "no alert that opened this incident is stored"
+    assert answer == "NOT NOTIFIED YET: to be notified: Alice (e-mail)."
+    assert incident.startswith("incident #1 Disk full: triggered")
+    shown = json.loads(run_own("1", "--json").output)
+    assert (shown["trace_id"], shown["status"], shown["answer"]) == (None, None, [answer])
+
+
+def test_an_incident_without_a_stored_alert_and_without_a_notification_says_so(receipt, run_own):
+    Receipt.delete().execute()
+    Notification.delete().execute()
+
+    assert run_own("1").output.splitlines()[1] == "NOBODY WAS NOTIFIED: the incident has no notification."
+
+
+def test_an_incident_whose_first_alert_was_deleted_still_says_who_was_notified(receipt, world, now, run_own):
+    deliver_all(now)
+    accept(world, now, message="Disk fuller", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+    receipt.delete_instance()
+
+    assert run_own("1").output.splitlines()[1] == "NOTIFIED: Alice 12:00:01 by e-mail (sent)."
+    assert trace_ids.find_trace_ids([Incident.get().id]) == {}
 
 
 @pytest.mark.parametrize(
