@@ -7,6 +7,7 @@ Texts come from unknown senders, so this module cleans and shortens each of them
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
@@ -298,7 +299,8 @@ def list_labels(payload: object) -> tuple[tuple[str, str], ...]:
     labels = payload.get("labels")
     values = labels if isinstance(labels, Mapping) and labels else payload
     simple = ((str(name), value) for name, value in values.items() if isinstance(value, str | int | float))
-    return tuple((name, str(value)[:1_000]) for name, value in simple if str(value).strip())[:MAX_LABELS]
+    shown = ((name, str(value)[:1_000]) for name, value in simple if str(value).strip())
+    return tuple(islice(shown, MAX_LABELS))
 
 
 def describe_severity(level: AlertType | None, urgency: Urgency) -> str:

@@ -1,5 +1,6 @@
 """The exact text of messages."""
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +19,7 @@ from pipeline.messages import (
     build_invitation_content,
     build_test_content,
     format_time,
+    list_labels,
     write_plain_text,
 )
 
@@ -98,6 +100,14 @@ def test_a_message_about_one_incident_has_the_details_of_its_source_and_the_next
     ):
         assert f"\n{line}\n" in text
     assert "javascript" not in text
+
+
+def test_a_large_payload_is_read_only_up_to_the_last_label_that_is_shown():
+    class Payload(dict[str, object]):
+        def items(self):
+            return ((f"field {number}", number) for number in itertools.count())
+
+    assert list_labels(Payload())[-1] == ("field 19", "19")
 
 
 def test_a_message_about_more_incidents_has_no_details():
