@@ -17,7 +17,6 @@ from models.tables.incidents import IncidentLog
 from pipeline.messages import MAX_SOURCES, IncidentDetails, NextStep, list_labels
 from schedules.escalation import escalation
 from schedules.escalation.notifications import list_names
-from schedules.escalation.targets import OnCallResolver
 from workers.config_cache import get_oncall_configs
 
 _OPENED_BY = Prepared(
@@ -88,10 +87,9 @@ def _find_next_step(incident: IncidentState, now: datetime) -> NextStep | None:
     # Workers share this cache: the configuration must also hold for the timers that are due now.
     config = get_oncall_configs([incident], now)[incident.team]
     policy = config.policies.get(incident.escalation_policy)
-    due_at = escalation.get_next_due_at(incident, policy)
-    if policy is None or due_at is None:
+    found = escalation.find_next_people(incident, policy, config, now) if policy is not None else None
+    if found is None:
         return None
-    at = max(due_at, now)
-    people = OnCallResolver(config, at).get_people(policy.steps[incident.next_step % len(policy.steps)])
+    at, people = found
     names = tuple(str(each) for each in list_names(people, config, at))
     return NextStep(round((at - now).total_seconds()), names)
