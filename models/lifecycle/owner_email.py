@@ -1,16 +1,20 @@
 """Apply TOCSIN_OWNER_EMAIL when it is set or changed after the first start.
 
 The last applied value is stored. So an owner whom people changed since then stays as it is, and a start is
-not refused because of it.
+not refused because of it. Earlier versions stored no value: then only an owner for whom nobody chose an
+address gets the address of the setting.
 """
 
 import peewee
+import structlog
 
 from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
 from models.tables.accounts import Account, Secret, User, bump_version
 from models.tables.users import ContactMethod
 from runtime.setting_values import BadSetting
+
+log = structlog.get_logger()
 
 # The name of the row with the last applied value.
 OWNER_EMAIL = "owner_email"
@@ -26,18 +30,18 @@ def is_applied(email: str) -> bool:
 def apply(email: str) -> bool:
     """Give the address to the owner of the first account. Return whether it changed.
 
-    Needs a write transaction. Raises BadSetting if the owner has another address that this setting did not
-    set, or if another member has the address.
+    Needs a write transaction. Raises BadSetting if the setting was changed to the address of another member.
+    If no value is stored and people chose the owner, the owner stays and a warning is logged.
     """
     owner = find_owner()
     if owner is None:
         return False
     member = provisioning.find_member(owner.account, email)
-    if member is None and owner.email != UNSET and not Secret.select().where(_is_stored()).exists():
-        raise BadSetting(
-            "TOCSIN_OWNER_EMAIL must be the address of the account's owner, who has another one: change the"
-            " address of the owner in the account, or remove this setting"
-        )
+    is_chosen = owner.email != UNSET or member is not None
+    if member != owner and is_chosen and not Secret.select().where(_is_stored()).exists():
+        log.warning("TOCSIN_OWNER_EMAIL is not applied: the owner of the account has another address")
+        store_applied(email)
+        return False
     if member not in (None, owner):
         raise BadSetting(
             "TOCSIN_OWNER_EMAIL must not be the address of another member: to make this member the owner, run"

@@ -18,6 +18,7 @@ import structlog
 
 from models.domain.enums import AccountRole
 from models.domain.identity import is_uuid
+from models.lifecycle.owner_email import OWNER_EMAIL
 from models.store.base import connection, db, open_store
 from models.store.ids import digest
 from models.tables.accounts import Account, Secret, Token, User
@@ -249,7 +250,39 @@ def test_an_address_is_not_applied_over_one_that_this_setting_did_not_set(home):
     assert tocsin(home, "migrate").returncode == 0
     assert tocsin(home, "account", "add", "Example", "alice@example.org").returncode == 0
 
-    with pytest.raises(BadSetting, match="must be the address of the account's owner, who has another one"):
+    with structlog.testing.capture_logs() as logged:
         start_with(home, "bob@example.org")
+        start_with(home, "bob@example.org")
+    assert [entry["event"] for entry in logged if entry["log_level"] == "warning"] == [
+        "TOCSIN_OWNER_EMAIL is not applied: the owner of the account has another address"
+    ]
     assert read_owner()[0] == "alice@example.org"
+
+
+def forget_applied():
+    """Leave the rows as a version did that stored no applied value."""
+    with connection():
+        Secret.delete().where(Secret.name == OWNER_EMAIL).execute()
+    db.close_all()
+
+
+def test_an_upgrade_starts_after_the_owner_was_renamed(home):
     start_with(home, "alice@example.org")
+    with connection():
+        User.update(email="other@example.org").execute()
+    forget_applied()
+    start_with(home, "alice@example.org")
+
+    assert read_owner()[0] == "other@example.org"
+    start_with(home, "alice@example.com")
+    assert read_owner()[0] == "alice@example.com"
+
+
+def test_an_upgrade_starts_after_another_member_became_the_owner(home):
+    start_with(home, "alice@example.org")
+    assert tocsin(home, "user", "add", "bob@example.org").returncode == 0
+    assert tocsin(home, "account", "hand-over", "bob@example.org").returncode == 0
+    forget_applied()
+    start_with(home, "alice@example.org")
+
+    assert read_owner()[0] == "bob@example.org"
