@@ -151,6 +151,7 @@ def test_a_damaged_backup_is_an_error_in_one_sentence(copy, tmp_path):
 
 
 def test_a_copy_that_is_restored_with_resume_is_not_paused(home, copy, tmp_path):
+    assert tocsin(home, "migrate").returncode == 0
     assert tocsin(home, "account", "add", "Example", "alice@example.org").returncode == 0
     assert tocsin(home, "backup", str(tmp_path / "backup")).returncode == 0
 
