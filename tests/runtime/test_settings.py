@@ -199,6 +199,11 @@ def test_an_empty_variable_wins_against_the_file(load, write_file):
     ("content", "text"),
     [
         ("port = 'abc'", "port in {path} must be a whole number from 1 to 65535; it is 'abc'"),
+        pytest.param(
+            f"port = {'1' * 5000}",
+            "the settings file {path} has a number with too many digits",
+            id="a number of 5000 digits",
+        ),
         ("prt = 80", "unknown setting prt in {path}: did you mean port?"),
         ("TOCSIN_PORT = 80", "unknown setting TOCSIN_PORT in {path}: did you mean port?"),
         ("home = '/srv'", "home must not be in {path}, which is in this folder: use --home or TOCSIN_HOME"),
