@@ -154,7 +154,8 @@ def _require_known(environ: Mapping[str, str]) -> None:
 
 
 def _read_one(setting: Setting, environ: Mapping[str, str], in_file: Mapping[str, str], path: str) -> Given:
-    if setting.variable in environ:
+    # Tools that start containers set a variable without a value to an empty text.
+    if environ.get(setting.variable):
         return Given(environ[setting.variable], ENVIRONMENT, setting.variable)
     if setting.name in in_file:
         return Given(in_file[setting.name], FILE, f"{setting.name} in {path}")

@@ -39,6 +39,8 @@ def read(path: Path, known: Sequence[str]) -> dict[str, str]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         # The library names the place, not the value.
         raise BadSetting(f"the settings file {path} must be TOML: {_shorten(error)}") from None
+    except BadSetting:
+        raise
     except ValueError:
         # Python converts no integer of more than 4,300 digits.
         raise BadSetting(f"the settings file {path} has a number with too many digits") from None

@@ -189,10 +189,12 @@ def test_a_setting_is_from_the_environment_or_the_file_or_is_the_default(load, w
     assert sources == ["environment", "file", "default"]
 
 
-def test_an_empty_variable_wins_against_the_file(load, write_file):
+def test_an_empty_variable_counts_as_not_set(load, write_file):
     write_file('smtp_host = "relay.example.org"')
 
-    assert load({"TOCSIN_SMTP_HOST": ""}).smtp_host == ""
+    found = load({"TOCSIN_SMTP_HOST": "", "TOCSIN_SMTP_FROM": "", "TOCSIN_OWNER_EMAIL": ""})
+    assert found.smtp_host == "relay.example.org"
+    assert found == load({})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Back up and restore a SQLite file, by SQLite's online backup: other processes continue to write."""
 
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -55,6 +56,10 @@ def require_unused(home: Path) -> None:
         raise BackupError(f"{home} is in use (it has {', '.join(used)}): restore into a new data folder")
 
 
+# The name of a folder with a restore that has not ended. A data folder may have files with such names.
+_DRAFT = ".restore-"
+
+
 @contextmanager
 def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
     """Open a store with the rows of a backup and the schema of this program.
@@ -63,7 +68,9 @@ def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
     """
     require_unused(home)
     data_folder.prepare(home)
-    with tempfile.TemporaryDirectory(prefix="restore-", dir=home) as draft:
+    for killed in home.glob(f"{_DRAFT}*"):
+        shutil.rmtree(killed)
+    with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=home) as draft:
         with Path(draft, SQLITE_FILE).open("wb") as file:
             for block in reader.read_series():
                 file.write(block)

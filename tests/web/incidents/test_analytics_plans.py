@@ -113,8 +113,8 @@ def check_postgresql(statement, values, most):
         # A filter that matches nothing ends the statement before.
         if "never executed" not in scan:
             rows, loops = map(int, re.search(r"actual .*rows=(\d+) loops=(\d+)", scan).groups())
-            # A page of an index also has rows of the neighbouring days.
-            assert rows * loops <= most * 11 // 10
+            # A page of an index also has rows of the neighbouring days: a tenth more, once a sixth.
+            assert rows * loops <= most * 13 // 10
 
 
 # The indexes of the tags of incidents.
