@@ -277,7 +277,7 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
     *crud("Incidents", f"{OWN_INCIDENT}/tasks/", tasks.INCIDENT_TASKS),
-    route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", query=traced.QUERY, response=traced.INCIDENTS),
+    route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", response=traced.INCIDENTS),
     route("Incidents", "GET", f"{OWN_INCIDENT}/", traced.retrieve, permission="incident_read", response=traced.INCIDENT),
     route("Incidents", "GET", f"{OWN_INCIDENT}/alerts/", traced.list_alerts, permission="incident_read", doc_response=traced.ALERTS),
     route("Integrations", "GET", "/api/tocsin/integrations/<integration_id>/alerts/", traced.list_alerts_of_integration, permission="incident_read", doc_response=traced.ALERTS),

@@ -9,7 +9,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from web.http import access, paging
 from web.http.auth import viewer
-from web.http.fields import List, Schema, Text
+from web.http.fields import List, Text
 from web.http.paging import PageSchema
 from web.incidents import alerts, filters
 from web.incidents.alerts import AlertSchema
@@ -36,20 +36,17 @@ class TracedAlertPageSchema(PageSchema):
     results = List(fields.Nested(TracedAlertSchema), dump_only=True)
 
 
-class IncidentFilterQuery(Schema):
-    """The filter of `GET /api/incidents/`, as far as a query can have it."""
-
-    status = Text(metadata={"description": "1, 2 or 3; -1: open incidents, 0: all (default)."})
-
-
-QUERY = IncidentFilterQuery()
 INCIDENT = TracedIncidentSchema()
 INCIDENTS = TracedIncidentPageSchema()
 ALERTS = TracedAlertPageSchema()
 
 
 def index() -> dict[str, object]:
-    """List incidents with the trace_id of the alert that opened each, oldest first, page by page."""
+    """List incidents with the trace_id of the alert that opened each, oldest first, page by page.
+
+    The filter is that of `GET /api/incidents/`: `status` in the query is 1, 2 or 3; -1 means open incidents,
+    0 all of them. A value that cannot be parsed sets no limit.
+    """
     return filters.build_page(_add_trace_ids)
 
 

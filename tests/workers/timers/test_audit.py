@@ -41,7 +41,8 @@ def list_pending_timers():
 
 
 def list_reasons():
-    return [row.reason for row in IncidentLog.select().where(IncidentLog.what == "timers_repaired")]
+    found = IncidentLog.select().where(IncidentLog.what == "timers_repaired").order_by(IncidentLog.id)
+    return [row.reason for row in found]
 
 
 def open_in_every_state(world, now):
