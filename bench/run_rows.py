@@ -9,7 +9,7 @@ from itertools import chain
 from peewee import fn
 
 from bench.load import Accepted
-from models.domain.enums import IncidentStatus, NotificationStatus, WorkState
+from models.domain.enums import IncidentStatus, NotificationKind, NotificationStatus, WorkState
 from models.store.base import Table, connection, db
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident
@@ -136,7 +136,10 @@ class RunRows:
 
 
 def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | None) -> RunRows:
-    """Load the rows of a run with few statements. All its entities begin with its name; "" means all rows."""
+    """Load the rows of a run with few statements, without the mails that say that an incident is resolved.
+
+    All its entities begin with its name; "" means all rows.
+    """
     with connection():
         events, opened, opening_receipts = _load_events(since, run)
         receipts = Receipt.select(Receipt.trace_id, Receipt.id, Receipt.state).where(
@@ -192,7 +195,7 @@ def _load_notifications(
     query = (
         Notification.select(Notification.incident, Notification.state, Message.message_id, Message.done_at)
         .join(Message)
-        .where(Notification.id > since.notification)
+        .where(Notification.id > since.notification, Notification.kind != NotificationKind.RECOVERY)
     )
     for incident, state, message, done_at in query.tuples().iterator():
         if incident not in incidents:

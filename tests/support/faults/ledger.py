@@ -8,7 +8,7 @@ from pathlib import Path
 from bench import run_rows
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
-from models.domain.enums import NotificationStatus, WorkState
+from models.domain.enums import NotificationKind, NotificationStatus, WorkState
 from models.store.base import connection
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
@@ -81,7 +81,7 @@ class Ledger:
         return strange + [
             f"notification {notification.key}"
             for notification, message in self.notifications
-            if not self._is_sent(notification, message)
+            if notification.kind != NotificationKind.RECOVERY and not self._is_sent(notification, message)
         ]
 
     def _is_sent(self, notification: Notification, message: str) -> bool:
