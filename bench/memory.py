@@ -39,7 +39,7 @@ class Minute:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`rate` alerts a second for `minutes`, each of which has `seconds`."""
+    """`rate` alerts a second for `minutes`. A minute has `seconds`, for trials."""
 
     minutes: int = 15
     rate: float = 50.0

@@ -67,7 +67,7 @@ class User(Table):
     joining_date = UtcField()
     # Part of the addresses of calendar feeds: a new key invalidates the old addresses.
     calendar_key = peewee.CharField(max_length=36, null=True)
-    # Whether the user gets a mail when an incident is resolved of which they were notified. None: yes.
+    # Whether the user, after a notification, also gets a mail that the incident is resolved. None: yes.
     recovery_mails = peewee.BooleanField(null=True)
     # A removed user stays as a row, because rows about the past refer to it.
     removed_at = UtcField(null=True)

@@ -79,7 +79,7 @@ def test_a_restored_copy_uses_no_number_of_a_row_again(filled, home, new_home, t
         upgrades.fill({"attempt": db.get_columns("attempt")}, first=1)
         numbers = [row for (row,) in db.execute_sql("select id from attempt").fetchall()]
 
-    # On SQLite, only tables with SequenceField promise this.
+    # On SQLite, only tables with SequenceField never use a number twice.
     assert not SERVER or min(numbers) > upgrades.ROWS
 
 
