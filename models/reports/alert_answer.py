@@ -37,13 +37,14 @@ def write_answer(trace: JsonDict) -> list[str]:
         return [f"NOT NOTIFIED YET: {'; '.join(pending[:MAX_CAUSES])}."]
     if trace["status"] == "queued":
         return ["NOBODY IS NOTIFIED YET: the alert is not processed yet."]
-    causes = list(dict.fromkeys([*_list_failures(deliveries), *_list_causes(trace)]))
+    others = _list_causes(trace, has_deliveries=bool(deliveries))
+    causes = list(dict.fromkeys([*_list_failures(deliveries), *others]))
     nothing = "the incident has no notification" if is_alone else "the trace has no alert"
     shown = causes[:MAX_CAUSES] or [nothing]
     if len(causes) > MAX_CAUSES:
         shown.append(f"There are {len(causes) - MAX_CAUSES} more causes")
-    first, *others = shown
-    return [f"NOBODY WAS NOTIFIED: {first}.", *(f"{cause[:1].upper()}{cause[1:]}." for cause in others)]
+    first, *rest = shown
+    return [f"NOBODY WAS NOTIFIED: {first}.", *(f"{cause[:1].upper()}{cause[1:]}." for cause in rest)]
 
 
 def _describe_sent(delivery: JsonDict, trace: JsonDict) -> str:
@@ -72,7 +73,7 @@ def _list_failures(deliveries: list[JsonDict]) -> Iterator[str]:
     return (each["sentence"] for each in deliveries)
 
 
-def _list_causes(trace: JsonDict) -> Iterator[str]:
+def _list_causes(trace: JsonDict, *, has_deliveries: bool) -> Iterator[str]:
     """Yield why the alerts of the trace notified nobody, each as a part of a sentence."""
     if trace["error"]:
         yield trace["error"].removesuffix(".")
@@ -82,7 +83,8 @@ def _list_causes(trace: JsonDict) -> Iterator[str]:
             yield alert["error"].removesuffix(".")
         elif alert["incident"] and not alert["incident_created"]:
             yield f"the alert {describe_incident_of(alert, statuses)}"
-        elif alert["end"]:
+        elif alert["end"] and not (alert["incident_created"] and has_deliveries):
+            # If notifications failed, they say why, and not the stage that created them.
             yield alert["end"]
 
 
