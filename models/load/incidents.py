@@ -10,7 +10,7 @@ from models.domain.effects import EntityState, IncidentState
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import PastIncident
 from models.store.base import store
-from models.store.prepared import Prepared, bind, in_bound
+from models.store.prepared import Prepared, bind, in_bound, in_bound_pairs
 from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentAssignment, IncidentGroup, IncidentResponder
 from models.tables.timers import Timer
@@ -51,7 +51,7 @@ def _select_entities() -> peewee.ModelSelect:
             last.creation_date,
         )
         .join(last, peewee.JOIN.LEFT_OUTER, on=Entity.last_incident == last.id)
-        .where(in_bound(Entity.integration, "integrations"), in_bound(Entity.entity_id, "names"))
+        .where(in_bound_pairs((Entity.integration, "integrations"), (Entity.entity_id, "names"), "text"))
     )
 
 
@@ -63,12 +63,12 @@ def load_entities(
 ) -> tuple[list[EntityState], dict[str, PastIncident]]:
     """Load the stored entities of these keys, and the last incidents of entities that no incident holds.
 
-    The incidents are by unique_id. The result can contain more entities: all combinations of the integrations
-    and entity_ids in the keys.
+    The incidents are by unique_id. The result can contain more entities: other combinations of the
+    integrations and entity_ids in the keys.
     """
     if not keys:
         return [], {}
-    integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
+    integrations, names = zip(*keys, strict=True)
     entities: list[EntityState] = []
     ended: dict[str, PastIncident] = {}
     for row in _ENTITIES.rows(integrations=integrations, names=names):
@@ -112,7 +112,7 @@ _OPEN_BY_ID = _prepare_states(
 )
 _COLLECTING = _prepare_states(
     lambda: (
-        (Incident.service == bind("service"))
+        in_bound(Incident.service, "services")
         & (Incident.status < IncidentStatus.RESOLVED)
         & Incident.collecting
     )
@@ -120,16 +120,15 @@ _COLLECTING = _prepare_states(
 
 
 def load_open_incidents(
-    service_row: int, unique_ids: Collection[str], *, collecting: bool = True
+    unique_ids: Collection[str], collecting_of: Collection[int] = ()
 ) -> list[IncidentState]:
-    """Load the open incidents with these unique_ids, and the collecting incident of the service.
+    """Load the open incidents with these unique_ids, and the collecting incidents of some services (rows).
 
-    `collecting` False: without the collecting one. There are two queries, so that each uses its own index,
-    even if the service has many open incidents.
+    There are two queries, so that each uses its own index, even if a service has many open incidents.
     """
     rows = _OPEN_BY_ID.rows(unique_ids=unique_ids) if unique_ids else []
-    if collecting:
-        rows += _COLLECTING.rows(service=service_row)
+    if collecting_of:
+        rows += _COLLECTING.rows(services=collecting_of)
     return [_build_state(row) for row in {row[0]: row for row in rows}.values()]
 
 

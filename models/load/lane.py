@@ -82,6 +82,14 @@ def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, 
     return {service.id: service for service in matches}
 
 
+def lock_free_services(rows: Collection[int]) -> dict[int, Service]:
+    """Lock those of these services that no other transaction has locked, without waiting; return them."""
+    return {
+        service.id: service
+        for service in (_build_row(Service, row) for row in _FREE_SERVICES.rows(rows=rows))
+    }
+
+
 def _build_row(table: type[Row], row: tuple[object, ...]) -> Row:
     """Build a model instance from a tuple of all columns, as peewee does."""
     instance = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
@@ -92,6 +100,16 @@ def _build_row(table: type[Row], row: tuple[object, ...]) -> Row:
 def get_team_of_service(service_row: int) -> int:
     team: int = Service.select(Service.team).where(Service.id == service_row).scalar()
     return team
+
+
+_ACCOUNTS = Prepared(
+    lambda: Service.select(Service.id, Team.account).join(Team).where(in_bound(Service.id, "rows"))
+)
+
+
+def load_accounts(service_rows: Collection[int]) -> dict[int, int]:
+    """Return the accounts (row numbers) of these services; deleted services are absent."""
+    return dict(_ACCOUNTS.rows(rows=service_rows))
 
 
 def load_service_config(
@@ -219,18 +237,23 @@ def load_services(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]
     return {service.id: build_service(service, accounts[service.id]) for service in services}
 
 
-_VERSION_FOR_TEAM = Prepared(
+_VERSIONS_FOR_TEAMS = Prepared(
     lambda: (
-        ConfigVersion.select(ConfigVersion.version)
+        ConfigVersion.select(Team.id, ConfigVersion.version)
         .join(Team, on=Team.account == ConfigVersion.account)
-        .where(Team.id == bind("team"))
+        .where(in_bound(Team.id, "teams"))
     )
 )
 
 
+def get_team_versions(team_rows: Collection[int]) -> dict[int, int]:
+    """Return the current versions of the configuration of the teams' accounts; deleted teams are absent."""
+    return dict(_VERSIONS_FOR_TEAMS.rows(teams=team_rows))
+
+
 def get_team_version(team_row: int) -> int:
     """Return the current version of the configuration of the team's account; -1: the team was deleted."""
-    return _read_version(_VERSION_FOR_TEAM.first(team=team_row))
+    return get_team_versions([team_row]).get(team_row, -1)
 
 
 def _read_version(row: tuple[int, ...] | None) -> int:

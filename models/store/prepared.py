@@ -43,6 +43,23 @@ def in_bound(field: peewee.ColumnBase, name: str) -> peewee.Expression:
     return _in_values(field, _Bound(_Parameter(name, is_list=True)))
 
 
+def in_bound_pairs(
+    first: tuple[peewee.ColumnBase, str], second: tuple[peewee.ColumnBase, str], type_: str
+) -> peewee.Expression:
+    """Return the condition that two columns are a pair of two lists of each call, which have equal lengths.
+
+    `type_` is the type of the second column in PostgreSQL; the first one is a row number. SQLite also finds
+    other combinations of the listed values.
+    """
+    if store().name != "postgresql":
+        return in_bound(*first) & in_bound(*second)
+    columns = peewee.NodeList((first[0], second[0]), glue=", ", parens=True)
+    lists = [_Bound(_Parameter(name, is_list=True)) for _, name in (first, second)]
+    parts = ("(SELECT * FROM UNNEST(", lists[0], "::bigint[], ", lists[1], f"::{type_}[]))")
+    pairs = peewee.NodeList([peewee.SQL(p) if isinstance(p, str) else p for p in parts], glue="")
+    return peewee.Expression(columns, "IN", pairs)
+
+
 def in_list(field: peewee.ColumnBase, values: Iterable[object]) -> peewee.Expression:
     """Return the same condition for a query that is not prepared. Any number of values is one parameter."""
     return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))

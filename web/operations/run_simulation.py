@@ -155,7 +155,7 @@ def _load_state(
     open_rows = {entity.incident for entity in entities if entity.incident}
     open_rows |= {unique_id for _, unique_id in groups}
     collecting = facts.service.collation is Collation.TIME_BASED
-    incidents = load_open_incidents(facts.service.row, open_rows, collecting=collecting)
+    incidents = load_open_incidents(open_rows, [facts.service.row] if collecting else ())
     of_team = [incident for incident in incidents if incident.team == facts.service.team]
     facts = replace(facts, config=_extend_config(facts.config, of_team, since))
     state = LaneState(
