@@ -66,6 +66,11 @@ class Segment:
         return self.stages[0].queue
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether it has all stages: the pipeline is not split."""
+        return self.stages == STAGES
+
+    @property
     def stage_names(self) -> tuple[str, ...]:
         """Return the names of its stages.
 

@@ -9,7 +9,7 @@ import random
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, combinations
 from pathlib import Path
@@ -60,7 +60,7 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
 from workers import config_cache
-from workers.alerts import load_lane_state, pieces, process_lane, process_router
+from workers.alerts import load_lane_state, pieces, process_lane, process_lanes, process_router
 from workers.alerts.batches import BatchSize
 
 A = RuleAction
@@ -126,7 +126,7 @@ class AlertSequence:
     `rules` are names of RULES. `routed`: the alerts use the key of a router that leads to two integrations of
     one service and one of another. `grouped`: the alerts are in groups of this size, from a source with its
     own times (invariant 4). `by_content`: alerts with the same title or host, or the same tag and message,
-    become one incident.
+    become one incident. `services`: the alerts go in turn to this number of services.
     """
 
     alerts: tuple[AlertStep, ...]
@@ -135,15 +135,21 @@ class AlertSequence:
     is_routed: bool = False
     grouped: int = 0
     by_content: bool = False
+    services: int = 1
+
+    @property
+    def has_many_lanes(self) -> bool:
+        return self.is_routed or self.services > 1
 
 
 @dataclass(frozen=True)
 class ProcessingMode:
-    """How a sequence is processed."""
+    """How a sequence is processed. `has_common_batches`: the lanes of several services in one transaction."""
 
     size: int = 1000
     queue_splits: tuple[str, ...] = ()
     threads: int = 0
+    has_common_batches: bool = False
 
 
 QUEUE_SPLITS = tuple(chain.from_iterable(combinations(("normalize", "route", "rules"), n) for n in range(4)))
@@ -173,7 +179,13 @@ SEQUENCES = st.builds(
 
 
 def build_sequence(
-    seed: int, *, alerts: int = 50, is_routed: bool = False, grouped: int = 0, by_content: bool = False
+    seed: int,
+    *,
+    alerts: int = 50,
+    is_routed: bool = False,
+    grouped: int = 0,
+    by_content: bool = False,
+    services: int = 1,
 ) -> AlertSequence:
     """Build a long sequence with all rules in a random order."""
     choose = random.Random(seed)
@@ -192,7 +204,7 @@ def build_sequence(
     choose.shuffle(names)
     rules = tuple(names[: choose.randint(4, len(names))])
     minutes = choose.choice((0, 5))
-    return AlertSequence(step_values, rules, minutes, is_routed, grouped, by_content)
+    return AlertSequence(step_values, rules, minutes, is_routed, grouped, by_content, services)
 
 
 @dataclass
@@ -226,8 +238,8 @@ def run_sequence(
         run_all(scenario, mode)
         assert not Receipt.select().where(Receipt.state != WorkState.DONE).exists()
         assert not Event.select().where(Event.state != WorkState.DONE).exists()
-        # Two services take the incident numbers of an account in any order.
-        return list_rows(*TABLES, without={"incident_number"} if sequence.is_routed else ())
+        # Several services take the incident numbers of an account in any order.
+        return list_rows(*TABLES, without={"incident_number"} if sequence.has_many_lanes else ())
 
 
 def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
@@ -236,10 +248,13 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
         _segments=build_segments(mode.queue_splits),
         _batch_size=BatchSize(target_s=1e9, limit=mode.size),
     )
-    router_batch = mock.patch.object(process_router, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
+    other_batches = [
+        mock.patch.object(module, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
+        for module in (process_router, process_lanes)
+    ]
     # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
     at_a_moment = mock.patch.object(load_lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
-    return _AllOf(patches, router_batch, at_a_moment)
+    return _AllOf(patches, *other_batches, at_a_moment)
 
 
 class _AllOf:
@@ -264,13 +279,16 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
         for name in ("Disk", "Night"):
             Tag.create(unique_id=make_uuid(), team=world.team, name=name, creation_date=now)
         _add_roles_and_tasks(world, now)
-        _put_on_call(world, now, round_robin=not sequence.is_routed)
-        if sequence.collation_minutes:
-            on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
-            Service.update(on).where(Service.id == world.service.id).execute()
-        if sequence.by_content:
-            _group_by_content(world.service, now, "labels." if sequence.grouped else "")
+        _put_on_call(world, now, round_robin=not sequence.has_many_lanes)
         scenario = Scenario(world, [world.service], integrations=[world.integration])
+        for number in range(1, sequence.services):
+            _add_service(scenario, f"Service {number}", now)
+        for service in scenario.lanes:
+            if sequence.collation_minutes:
+                on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
+                Service.update(on).where(Service.id == service.id).execute()
+            if sequence.by_content:
+                _group_by_content(service, now, "labels." if sequence.grouped else "")
         if sequence.is_routed:
             _add_router(scenario, now)
         for integration_row in scenario.integrations:
@@ -296,6 +314,14 @@ def _group_by_content(service: Service, now: datetime, prefix: str) -> None:
     ):
         fields = {"static_fields": static_fields, "custom_fields": paths}
         AlertGroupingPolicy.create(unique_id=make_uuid(), match_mode=mode, match_fields=fields, **known)
+
+
+def _add_service(scenario: Scenario, name: str, now: datetime) -> None:
+    world = scenario.world
+    service = provisioning.create_service(world.team, name, world.policy, world.alice, now)
+    integration = provisioning.create_integration(service, name, GENERIC, world.alice, now)
+    scenario.lanes.append(service)
+    scenario.integrations.append(integration)
 
 
 def _add_router(scenario: Scenario, now: datetime) -> None:
@@ -385,7 +411,11 @@ def _accept(scenario: Scenario, at: datetime, **more: Any) -> None:
     if scenario.router is not None:
         accept_from_router(scenario.router, at, exactly=True, **more)
     else:
-        accept(scenario.world, at, exactly=True, **more)
+        number = Receipt.select().count() % len(scenario.lanes)
+        lane = replace(
+            scenario.world, service=scenario.lanes[number], integration=scenario.integrations[number]
+        )
+        accept(lane, at, exactly=True, **more)
 
 
 def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
@@ -412,11 +442,24 @@ def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
 
 def run_all(scenario: Scenario, mode: ProcessingMode) -> None:
     """Process all pending alerts. Several threads process the same lanes."""
-    if not mode.threads:
+    if mode.has_common_batches:
+        _run_common_batches(scenario)
+    elif not mode.threads:
         while process_router.process_pending_routers() or process_lane.process_pending_lanes():
             pass
-        return
-    run_parallel([lambda: _run_until_done(scenario)] * mode.threads)
+    else:
+        run_parallel([lambda: _run_until_done(scenario)] * mode.threads)
+
+
+def _run_common_batches(scenario: Scenario) -> None:
+    """Process the lanes together, and those alone that cannot be. At least one batch must have several."""
+    lanes, shared = [service.id for service in scenario.lanes], False
+    while _has_pending():
+        turn = process_lanes.run(lanes, process_lane.get_segment("normalize"))
+        shared = shared or (turn.alerts > 0 and len(turn.done) > 1)
+        for row in turn.others:
+            process_lane.run(row)
+    assert shared
 
 
 def _run_until_done(scenario: Scenario) -> None:

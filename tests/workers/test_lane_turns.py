@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from workers.lane_turns import LaneTurns, Linger
+from workers.lane_turns import Gathering, LaneTurns, Linger
 
 
 def test_requests_for_running_work_are_reported_to_its_caller():
@@ -80,3 +80,46 @@ def test_lanes_linger_longer_when_more_lanes_are_busy():
 
     assert durations == sorted(set(durations))
     assert durations[-1] == Linger.MAX_LINGER_S
+
+
+def test_lanes_that_arrive_during_a_batch_are_in_the_next_one():
+    gathering, batches = Gathering(), []
+
+    def process(lanes):
+        batches.append(lanes)
+        if len(batches) == 1:
+            others = [
+                threading.Thread(target=gathering.work, args=(lane, process, 1.0)) for lane in (2, 3, 2)
+            ]
+            for other in others:
+                other.start()
+                other.join()
+        return [3] if len(batches) == 2 else []
+
+    assert gathering.work(1, process, 1.0) == []
+    assert batches == [[1], [2, 3], [3]]
+
+
+def test_after_its_time_a_thread_returns_the_remaining_lanes(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("workers.lane_turns.monotonic", lambda: clock[0])
+    gathering, batches = Gathering(), []
+
+    def process(lanes):
+        batches.append(lanes)
+        clock[0] += 2.0
+        return [2]
+
+    assert gathering.work(1, process, 1.0) == [2]
+    assert gathering.work(3, lambda lanes: batches.append(lanes) or [], 1.0) == []
+    assert batches == [[1], [3]], "lane 2 is not processed here"
+
+
+def test_after_an_error_another_thread_processes_lanes():
+    gathering, batches = Gathering(), []
+    with pytest.raises(ZeroDivisionError):
+        gathering.work(1, lambda lanes: 1 / 0, 1.0)
+
+    gathering.work(2, lambda lanes: batches.append(lanes) or [], 1.0)
+
+    assert batches == [[2]]

@@ -7,9 +7,11 @@ from datetime import datetime
 import peewee
 
 from models.domain.enums import AlertType, WorkState
+from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.routers import GlobalRouter
+from models.tables.services import Service
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.router import CompiledRouter, RouterLane
 from pipeline.run_stages import AlertInProgress, parse_options
@@ -195,19 +197,20 @@ def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
 
     A receipt with more alerts is alone, with a piece of its alerts. Raises NotParsed for such a receipt.
     """
-    return [
-        PendingWork(
-            one.trace_id,
-            one.receipt,
-            one.integration,
-            one.accepted_at,
-            one.source,
-            one.body,
-            piece=one.piece,
-            is_replayed=one.is_replayed,
-        )
-        for one in _OF_SERVICE.load_first(service_row, limit)
-    ]
+    return [_build_receipt(one) for one in _OF_SERVICE.load_first(service_row, limit)]
+
+
+def _build_receipt(one: _StoredReceipt) -> PendingWork:
+    return PendingWork(
+        one.trace_id,
+        one.receipt,
+        one.integration,
+        one.accepted_at,
+        one.source,
+        one.body,
+        piece=one.piece,
+        is_replayed=one.is_replayed,
+    )
 
 
 def load_pending_for_router(router: GlobalRouter, limit: int) -> list[RouterLane]:
@@ -351,3 +354,112 @@ def _build_parsed(row: Event) -> ParsedAlert:
         is_ping=stored.get("is_ping", False),
         is_own=stored.get("is_own", False),
     )
+
+
+# --- the pending receipts of several lanes at once -------------------------------------------------------
+
+# A lane with more pending alerts fills a transaction of its own.
+SMALL_LANE = 50
+
+
+@dataclass(slots=True)
+class SmallLanes:
+    """The pending work of lanes that have little of it, by row number of the service.
+
+    `others` are lanes with other work: many alerts, a receipt in pieces, or events. `left` are lanes beyond
+    the limit of a transaction.
+    """
+
+    work: dict[int, list[PendingWork]]
+    others: set[int]
+    left: list[int]
+
+
+def _select_heads() -> peewee.ModelSelect:
+    first = (
+        Receipt.select(Receipt.id, Receipt.alerts, peewee.fn.LENGTH(Receipt.body).alias("size"))
+        .where(
+            Receipt.service == Service.id,
+            Receipt.integration.is_null(False),
+            Receipt.state == WorkState.PENDING,
+        )
+        .order_by(Receipt.id)
+        .limit(SMALL_LANE + 1)
+    )
+    query = Service.select(Service.id, first.c.id, first.c.alerts, first.c.size)
+    joined = query.join(first, peewee.JOIN.LATERAL, on=peewee.SQL("TRUE"))
+    return joined.where(in_bound(Service.id, "lanes"))
+
+
+_HEADS = Prepared(_select_heads)
+_WITH_EVENTS = Prepared(
+    lambda: Service.select(Service.id).where(
+        in_bound(Service.id, "lanes"),
+        peewee.fn.EXISTS(
+            Event.select(Event.id).where(Event.service == Service.id, Event.state == WorkState.PENDING)
+        ),
+    )
+)
+_WITH_PIECES = Prepared(
+    lambda: ReceiptProgress.select(ReceiptProgress.receipt).where(
+        in_bound(ReceiptProgress.receipt, "receipts")
+    )
+)
+_BODIES = Prepared(
+    lambda: (
+        Receipt.select(
+            Receipt.service,
+            Receipt.trace_id,
+            Receipt.id,
+            Receipt.integration,
+            Receipt.received_at,
+            Receipt.replayed_at,
+            Receipt.source,
+            Receipt.body,
+        )
+        .where(in_bound(Receipt.id, "receipts"), Receipt.state == WorkState.PENDING)
+        .order_by(Receipt.id)
+    )
+)
+
+
+def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
+    """Load all pending receipts of those of these lanes that have few, about `limit` alerts in total.
+
+    The number of queries does not depend on the number of lanes. Earlier lanes come first.
+    """
+    found = SmallLanes({}, {row for (row,) in _WITH_EVENTS.rows(lanes=lanes)}, [])
+    heads = _load_heads([row for row in lanes if row not in found.others])
+    receipts: dict[int, int] = {}
+    total, size = 0, 0
+    for row in lanes:
+        head = heads.get(row, ())
+        alerts, bytes_ = sum(each[1] for each in head), sum(each[2] for each in head)
+        if alerts > SMALL_LANE or bytes_ > MAX_BYTES or pieces.is_in_pieces(get_service_lane(row)):
+            found.others.add(row)
+        elif receipts and (total + alerts > limit or size + bytes_ > MAX_BYTES):
+            found.left.append(row)
+        else:
+            total, size = total + alerts, size + bytes_
+            receipts.update({each[0]: row for each in head})
+    if not receipts:
+        return found
+    found.others |= {receipts[receipt] for (receipt,) in _WITH_PIECES.rows(receipts=list(receipts))}
+    taken = [receipt for receipt, row in receipts.items() if row not in found.others]
+    for row, *columns, body in _BODIES.rows(receipts=taken):
+        found.work.setdefault(row, []).append(_build_receipt(_build_stored(*columns, body=bytes(body))))
+    return found
+
+
+def _load_heads(lanes: Sequence[int]) -> dict[int, list[tuple[int, int, int]]]:
+    """Load row number, number of alerts and size of the first pending receipts of each lane."""
+    heads: dict[int, list[tuple[int, int, int]]] = {}
+    if store().name == "postgresql":
+        for row, *head in _HEADS.rows(lanes=lanes):
+            heads.setdefault(row, []).append((head[0], head[1], head[2]))
+        return heads
+    # SQLite has no lateral join. There, a query costs little: it is a call of a function.
+    for row in lanes:
+        first = _OF_SERVICE.head.rows(lane=row, limit=SMALL_LANE + 1)
+        heads[row] = [(receipt, alerts, size) for receipt, alerts, size, *_ in first]
+    return heads

@@ -14,7 +14,7 @@ from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body
 from tests.support.rules import accept_from_router, add_router, add_router_rule
 from tests.support.scenarios.timers import open_incident, set_policy
-from workers.alerts import process_lane, process_router
+from workers.alerts import process_lane, process_lanes, process_router
 from workers.periodic import due_scan, missing_heartbeats, release_maintenance
 from workers.timers import fire, on_config_change
 
@@ -31,6 +31,14 @@ def test_the_lane_scans_no_large_table(world, many_rows, statements):
     with statements() as seen:
         process_lane.run(world.service.id)
 
+    assert list_scans(seen) == []
+
+
+def test_lanes_that_share_a_transaction_scan_no_large_table(world, many_rows, statements):
+    with statements() as seen:
+        turn = process_lanes.run([world.service.id], process_lane.get_segment("normalize"))
+
+    assert turn.alerts == 3
     assert list_scans(seen) == []
 
 

@@ -68,3 +68,17 @@ def test_concurrent_workers_leave_the_same_rows(store, home, now, queue_splits, 
     alone = run_sequence(home, now, sequence, ONE_BATCH)
 
     assert run_sequence(home, now, sequence, ProcessingMode(7, queue_splits, threads=3)) == alone
+
+
+@pytest.mark.parametrize("size", [1000, 7])
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"grouped": 4}, {"by_content": True}, {"by_content": True, "grouped": 4}],
+    ids=["own key", "groups", "by content", "groups by content"],
+)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_lanes_in_common_batches_leave_the_same_rows_as_alone(store, home, now, size, kind, seed):
+    sequence = build_sequence(seed, alerts=60, services=4, **kind)
+    alone = run_sequence(home, now, sequence, ONE_BATCH)
+
+    assert run_sequence(home, now, sequence, ProcessingMode(size, has_common_batches=True)) == alone

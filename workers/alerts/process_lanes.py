@@ -1,0 +1,180 @@
+"""Process the lanes of several services in one transaction, if each of them has few pending alerts.
+
+A transaction needs almost as many statements for one alert as for fifty. Many lanes with few alerts each are
+therefore processed together: every kind of row is read and written once for all of them. The decisions are
+those of workers/alerts/process_lane.py, and no lane sees the state of another one.
+
+Lanes with other work are left to process_lane.py, each in its own transaction: with many alerts, a receipt in
+pieces, events, a round robin, or a decision that needs more locks or fails.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+from time import thread_time
+
+import structlog
+
+from models.domain.effects import ChangeSet
+from models.load.lane import lock_free_services
+from models.store.base import STORE_ERRORS, store
+from models.tables.services import Service
+from models.write.apply import apply
+from pipeline.lane_state import LaneKey, LaneState
+from pipeline.run_stages import AlertInProgress, list_entities, run_stages
+from pipeline.topology import Segment
+from workers import config_cache
+from workers.alerts import load_lane_state
+from workers.alerts.batches import BatchSize
+from workers.alerts.load_lane_state import LaneRequest
+from workers.alerts.pending import PendingWork, load_small_lanes
+from workers.alerts.taken_work import build_items, mark_done
+from workers.alerts.tally import Tally, count_batch
+from workers.delivery import deliver
+
+log = structlog.get_logger()
+
+_batch_size = BatchSize()
+
+
+@dataclass(slots=True)
+class Turn:
+    """What became of some lanes, by row number of the service.
+
+    `done` are the lanes without pending alerts now, `alerts` the number of theirs. `others` must be processed
+    alone. `left` did not fit into the transaction.
+    """
+
+    done: set[int] = field(default_factory=set)
+    alerts: int = 0
+    others: set[int] = field(default_factory=set)
+    left: list[int] = field(default_factory=list)
+
+    def add(self, other: "Turn") -> None:
+        self.done |= other.done
+        self.alerts += other.alerts
+        self.others |= other.others
+        self.left += other.left
+
+
+def run(lanes: Sequence[int], segment: Segment, now: datetime | None = None) -> Turn:
+    """Process these lanes, those of one account in one transaction. `now` replaces the clock of the database.
+
+    The segment must be the whole pipeline. Enqueue the channels that have messages to send.
+    """
+    turn = Turn()
+    accounts: dict[int, list[int]] = {}
+    for row, account in config_cache.get_accounts(lanes).items():
+        accounts.setdefault(account, []).append(row)
+    for rows in accounts.values():
+        turn.add(_run_account(rows, segment, now))
+    return turn
+
+
+def _run_account(lanes: Sequence[int], segment: Segment, now: datetime | None) -> Turn:
+    try:
+        return _run_transaction(lanes, segment, now)
+    except STORE_ERRORS:
+        _batch_size.reduce()
+        raise
+    except Exception:
+        # The transaction of the lane that fails reports the alert.
+        log.exception("batch failed, processing its lanes one by one", services=list(lanes))
+        return Turn(others=set(lanes))
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A locked service and its pending alerts, with the decisions on them."""
+
+    service: Service
+    pending: Sequence[PendingWork]
+    items: Sequence[AlertInProgress]
+    keys: set[LaneKey]
+    state: LaneState | None = None
+    outcome: ChangeSet = field(default_factory=ChangeSet)
+
+    @property
+    def request(self) -> LaneRequest:
+        return LaneRequest(self.service, self.keys, min(item.alert.effective_at for item in self.items))
+
+
+def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | None) -> Turn:
+    tally = Tally()
+    with store().write_transaction():
+        # Measure inside the transaction: waiting for other writers must not reduce the batch size.
+        started = thread_time()
+        locked = lock_free_services(lanes)
+        small = load_small_lanes([row for row in lanes if row in locked], _batch_size.get_limit())
+        parsed = [_parse(locked[row], work) for row, work in small.work.items()]
+        decided = _decide([lane for lane in parsed if lane is not None], segment, locked.keys(), now)
+        channels = _write(decided) if decided else frozenset[int]()
+    for lane in decided:
+        tally.add_events(lane.outcome.events)
+    _batch_size.adjust(tally.alerts, thread_time() - started)
+    deliver.enqueue(channels)
+    count_batch(tally, segment)
+    without_work = locked.keys() - small.work.keys() - small.others - {*small.left}
+    done = without_work | {lane.service.id for lane in decided}
+    return Turn(done, tally.alerts, {*lanes} - done - {*small.left}, small.left)
+
+
+def _parse(service: Service, pending: Sequence[PendingWork]) -> _Lane | None:
+    """Return the lane with its alerts; None: a body cannot be parsed."""
+    try:
+        items = [item for work in pending for item in build_items(work)]
+    except Exception:
+        # Its own transaction reports it.
+        return None
+    return _Lane(service, pending, items, set(list_entities([item.alert for item in items])))
+
+
+def _decide(
+    lanes: Sequence[_Lane], segment: Segment, locked: Collection[int], now: datetime | None
+) -> list[_Lane]:
+    """Decide on the alerts of each lane. Return the lanes whose decisions can be written together.
+
+    What a lane looked up without success in its state is loaded, and its alerts are decided again.
+    """
+    decided, undecided = [], list(lanes)
+    while undecided:
+        states = load_lane_state.load_states([lane.request for lane in undecided], locked, now)
+        again = []
+        for lane, state in zip(undecided, states, strict=True):
+            if state.facts.config.round_robins or not _run_stages(lane, state, segment):
+                continue
+            if state.missing:
+                lane.keys |= state.missing
+                again.append(lane)
+            else:
+                decided.append(lane)
+        undecided = again
+    return decided
+
+
+def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
+    """Decide on the alerts of a lane. Return False if it must be processed alone."""
+    try:
+        lane.state, lane.outcome = state, run_stages(lane.items, segment, state)
+    except Exception:
+        # Its own transaction reports it.
+        return False
+    is_complete = len(lane.outcome.events) == len(lane.items)
+    return is_complete and not state.locks_missing and not state.skipped
+
+
+def _write(lanes: Sequence[_Lane]) -> frozenset[int]:
+    """Write the decisions on all lanes. Return the channels with messages to send."""
+    mark_done([work for lane in lanes for work in lane.pending])
+    rows: dict[str, int] = {}
+    services: dict[str, int] = {}
+    for lane in lanes:
+        if lane.state is not None:
+            rows |= load_lane_state.get_rows(lane.state)
+            services.update((unique_id, lane.service.id) for unique_id in lane.state.incidents)
+    changes = ChangeSet(
+        list(chain.from_iterable(lane.outcome.effects for lane in lanes)),
+        list(chain.from_iterable(lane.outcome.events for lane in lanes)),
+    )
+    return apply(changes, rows, lanes=services).channels
