@@ -1,8 +1,11 @@
-"""Give each lane to one thread at a time, so that one busy lane does not occupy all threads."""
+"""Give each lane to one thread at a time, so that one busy lane does not occupy all threads.
+
+Lanes with little work share a thread and its transactions.
+"""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -19,6 +22,7 @@ class Linger:
     A batch needs almost the same number of statements for one alert as for fifty. Only a lane whose last
     batch was small lingers; a single alert is processed immediately (design, section 5). The more lanes are
     busy, the longer each of them lingers: so all lanes together run a limited number of batches a second.
+    Lanes that share their batches linger a correspondingly shorter time.
     """
 
     # A lane is busy if it has work again within this time after its last turn and its linger.
@@ -34,8 +38,11 @@ class Linger:
         # In the order of the last turns.
         self._turns: OrderedDict[Hashable, _Turn] = OrderedDict()
 
-    def record_turn(self, lane: Hashable, taken: int) -> float:
-        """Record a turn with `taken` alerts. Return how many seconds the lane should linger (0: none)."""
+    def record_turn(self, lane: Hashable, taken: int, sharing: int = 1) -> float:
+        """Record a turn with `taken` alerts. Return how many seconds the lane should linger (0: none).
+
+        `sharing` is the number of lanes that share the batch; `taken` counts the alerts of all of them.
+        """
         now = monotonic()
         with self._lock:
             last = self._turns.pop(lane, None)
@@ -43,7 +50,7 @@ class Linger:
             if not taken:
                 return 0.0
             busy = last is not None and now - last.at < last.linger_s + self.BUSY_S
-            linger_s = self._get_linger_s() if busy and taken < self.SMALL_BATCH else 0.0
+            linger_s = self._get_linger_s(sharing) if busy and taken < self.SMALL_BATCH else 0.0
             self._turns[lane] = _Turn(now, linger_s)
             return linger_s
 
@@ -53,9 +60,10 @@ class Linger:
             turn = self._turns.get(lane)
             return turn is not None and monotonic() < turn.at + turn.linger_s
 
-    def _get_linger_s(self) -> float:
+    def _get_linger_s(self, sharing: int) -> float:
         lingering = 1 + sum(turn.linger_s > 0 for turn in self._turns.values())
-        return min(max(lingering * self.LINGER_PER_LANE_S, self.MIN_LINGER_S), self.MAX_LINGER_S)
+        linger_s = lingering * self.LINGER_PER_LANE_S / sharing
+        return min(max(linger_s, self.MIN_LINGER_S), self.MAX_LINGER_S)
 
     def _drop_old(self, now: float) -> None:
         while self._turns:
@@ -89,6 +97,61 @@ class LaneTurns:
             with self._lock:
                 requested_again = self._requested_again.pop(lane)
         return requested_again
+
+
+class Gathering:
+    """Let one thread process all lanes whose wake-ups arrive while it works, in common batches.
+
+    The wake-ups of busy lanes arrive while a batch runs. The other threads only add them here, and the next
+    batch processes all of them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # In the order of their wake-ups.
+        self._requested: dict[int, None] = {}
+        self._is_active = False
+
+    def work(self, lane: int, process: Callable[[list[int]], Iterable[int]], seconds: float) -> list[int]:
+        """Add a lane. Unless another thread processes lanes now, do so until none is left.
+
+        `process` gets the waiting lanes, and returns those to process again. After `seconds`, return the
+        lanes that still wait: the caller enqueues them. If `process` fails, all waiting lanes are dropped,
+        as their wake-ups would be.
+        """
+        with self._lock:
+            self._requested.setdefault(lane)
+            if self._is_active:
+                return []
+            self._is_active = True
+        ends_at = monotonic() + seconds
+        while lanes := self._take():
+            try:
+                again = process(lanes)
+            except BaseException:
+                self._leave()
+                raise
+            with self._lock:
+                self._requested.update(dict.fromkeys(again))
+            if monotonic() > ends_at:
+                return self._leave()
+        return []
+
+    def _take(self) -> list[int]:
+        """Take all waiting lanes. If there are none, leave under the same lock, so that no lane is lost."""
+        with self._lock:
+            lanes = list(self._requested)
+            self._requested.clear()
+            self._is_active = bool(lanes)
+            return lanes
+
+    def _leave(self) -> list[int]:
+        """Let another thread process lanes from now on. Return those that wait, and forget them."""
+        with self._lock:
+            lanes = list(self._requested)
+            self._requested.clear()
+            self._is_active = False
+            return lanes
 
 
 # The turns of this process.

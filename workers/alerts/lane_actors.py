@@ -5,14 +5,22 @@ actor also runs its stages.
 """
 
 import math
+from collections.abc import Sequence
 
 import dramatiq
 
-from workers.alerts import process_lane
+from pipeline.topology import Segment
+from workers.alerts import process_lane, process_lanes
 from workers.broker import broker
-from workers.lane_turns import Linger, turns
+from workers.lane_turns import Gathering, Linger, turns
+
+# How long a thread processes lanes together. Then another wake-up continues, so that a process can stop.
+GATHERING_S = 1.0
 
 _linger = Linger()
+_gathering = Gathering()
+# Lanes (row numbers of services) that had much work at their last turn: they are processed alone.
+_large_lanes: set[int] = set()
 
 
 @dramatiq.actor(broker=broker, queue_name="pipeline.normalize", actor_name="pipeline.normalize")
@@ -42,27 +50,57 @@ def send(service_row: int, stage: str = "normalize", delay_ms: int | None = None
 
 
 def _process(service_row: int, stage: str) -> None:
-    """Process a lane for a while, unless it lingers. Send it again if work is pending then."""
+    """Process a lane, unless it lingers: together with others or, if it has much work, alone."""
     segment = process_lane.get_segment(stage)
-    lane, more, linger_s = (service_row, segment.name), False, 0.0
-    if _linger.is_lingering(lane):
+    if _linger.is_lingering((service_row, segment.name)):
         return
+    if segment.is_whole and service_row not in _large_lanes:
+        rest = _gathering.work(service_row, lambda lanes: _process_common(lanes, segment), GATHERING_S)
+        for row in rest:
+            send(row, stage)
+    else:
+        _process_alone(service_row, segment)
+
+
+def _process_common(lanes: Sequence[int], segment: Segment) -> Sequence[int]:
+    """Process these lanes in common batches. Return those for which there was no room."""
+    turn = process_lanes.run(lanes, segment)
+    for row in turn.others:
+        _large_lanes.add(row)
+        send(row, segment.name)
+    if turn.alerts:
+        for row in turn.done:
+            if linger_s := _linger.record_turn((row, segment.name), turn.alerts, len(turn.done)):
+                send(row, segment.name, delay_ms=_round_up(linger_s))
+    return turn.left
+
+
+def _process_alone(service_row: int, segment: Segment) -> None:
+    """Process a lane for a while. Send it again if work is pending then."""
+    lane, more, linger_s = (service_row, segment.name), False, 0.0
+    _large_lanes.discard(service_row)
 
     def is_enough(taken: int) -> bool:
         nonlocal linger_s
         linger_s = _linger.record_turn(lane, taken)
+        if taken >= Linger.SMALL_BATCH:
+            _large_lanes.add(service_row)
         return linger_s > 0
 
     def work() -> None:
         nonlocal more
-        result = process_lane.run(service_row, stage, process_lane.SLICE_S, is_enough)
+        result = process_lane.run(service_row, segment.name, process_lane.SLICE_S, is_enough)
         more = result.more
         if result.taken and segment.next_segment:
             send(service_row, segment.next_segment)
 
     requested_again = turns.work(lane, work)
     if linger_s:
-        # Rounded up: a wake-up before the end of the linger would be dropped.
-        send(service_row, stage, delay_ms=math.ceil(linger_s * 1000))
+        send(service_row, segment.name, delay_ms=_round_up(linger_s))
     elif requested_again or more:
-        send(service_row, stage)
+        send(service_row, segment.name)
+
+
+def _round_up(seconds: float) -> int:
+    """Return the milliseconds, rounded up: a wake-up before the end of a linger would be dropped."""
+    return math.ceil(seconds * 1000)
