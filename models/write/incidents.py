@@ -1,13 +1,18 @@
 """Write incidents and their logs."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
 from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
-from models.store import bulk
+from models.store import bulk, own_transaction
+from models.store.base import STORE_ERRORS, store
 from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import Account
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
+
+# How long new incidents wait for their numbers in a transaction of its own.
+NUMBERS_TIMEOUT_S = 1.0
 
 
 def _build_columns(incident: IncidentState) -> dict[str, object]:
@@ -44,10 +49,26 @@ _INCIDENT_ROWS = Prepared(
 
 
 def _reserve_numbers(account: int, count: int) -> int:
+    """Return the last of the next incident numbers of an account.
+
+    Until a transaction that has changed the row of the account ends, no other lane of the account can open an
+    incident. So the change has a transaction of its own. If the caller's fails, its numbers remain unused.
+    """
+    if not store().has_single_writer:
+        with suppress(*STORE_ERRORS, TimeoutError):
+            last = own_transaction.run(lambda: _increase_last_number(account, count), NUMBERS_TIMEOUT_S)
+            if last is not None:
+                return last
+    # The account is new and not committed, or locked.
+    last = _increase_last_number(account, count)
+    assert last is not None
+    return last
+
+
+def _increase_last_number(account: int, count: int) -> int | None:
     query = Account.update(last_incident_number=Account.last_incident_number + count)
-    (row,) = query.where(Account.id == account).returning(Account.last_incident_number).tuples().execute()
-    number: int = row[0]
-    return number
+    rows = list(query.where(Account.id == account).returning(Account.last_incident_number).tuples().execute())
+    return rows[0][0] if rows else None
 
 
 # Columns that can change after the creation of an incident; the others never change.

@@ -1,7 +1,9 @@
 """A worker processes the lane of a service, with a real database."""
 
 import json
+import os
 import sqlite3
+import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +15,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.lifecycle import provisioning
-from models.store.base import SqliteStore
+from models.store.base import SqliteStore, connection, db
 from models.store.ids import make_uuid
 from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
@@ -360,3 +362,34 @@ def test_the_batch_size_counts_alerts_and_the_time_of_the_lock(world, now, monke
     run_lane(world)
 
     assert measured == [(3, 0.0)]
+
+
+@pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane locks all others")
+def test_a_lane_that_opens_incidents_delays_no_other_lane_of_its_account(world, now, store):
+    """The numbers of incidents are counted in the row of the account."""
+    service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+    integration = provisioning.create_integration(service, "Search", GENERIC, world.alice, now)
+    other = replace(world, service=service, integration=integration)
+    for place in (world, other):
+        accept(place, now, message="Disk full", alert_type="critical", entity_id="db1")
+    holds, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with connection(), store.write_transaction():
+            run_lane(world)
+            holds.set()
+            leave.wait(10)
+        db.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert holds.wait(10)
+    db.execute_sql("SET lock_timeout = '1s'")
+    run_lane(other)
+    db.execute_sql("SET lock_timeout = DEFAULT")
+    numbers = [row.incident_number for row in Incident.select()]
+    leave.set()
+    holder.join()
+
+    assert numbers == [2]
+    assert sorted(row.incident_number for row in Incident.select()) == [1, 2]
