@@ -30,9 +30,9 @@ from web.account import (
     stakeholders,
     tokens,
 )
-from web.http import openapi
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
+from web.http.openapi import document
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.http.rate_limit import Limits
 from web.http.resource import Resource
@@ -302,7 +302,7 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", dead_letters.replay, permission="incident_write", response=dead_letters.REPLAYED),
     route("Alerts", "DELETE", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.destroy, permission="incident_write", status=204),
     # --- the description of the interface ------------------------------------------------------------
-    route("Operation", "GET", openapi.PATH, openapi.show, auth=None, needs_store=False, documented=False),
+    route("Operation", "GET", document.PATH, document.show, auth=None, needs_store=False, documented=False),
     # --- for the operator of the installation --------------------------------------------------------
     route("Operation", "GET", "/metrics", metrics.show, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------

@@ -17,8 +17,9 @@ from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
 from web.account.message_limits import count_message
-from web.http import openapi, serialization
+from web.http import serialization
 from web.http.auth import now
+from web.http.openapi import document
 from web.pages.base import render_page
 from workers import queue
 
@@ -55,7 +56,7 @@ def join(token: str) -> Response:
         expires_at = now() + TOKEN_LIFETIME
         new_token = provisioning.issue_token(found, "joined", now(), expires_at)
     addresses = {
-        "docs": serialization.build_url(f"{openapi.DOCS}/"),
+        "docs": serialization.build_url(f"{document.DOCS}/"),
         "tokens": serialization.build_url("/api/tocsin/tokens/"),
         "until": f"{expires_at:%-d %B %Y}",
     }

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from flask import Response, current_app, g, request
 
-from web.http import openapi, serialization
+from web.http import serialization
 from web.http.errors import NotFound
+from web.http.openapi import document
 from web.pages.base import render_page
 
 # State of a part of the installation -> what it means. A part in state "ok" is not mentioned.
@@ -83,7 +84,7 @@ def _render(template: str, code: int, **values: object) -> Response:
         style=style,
         problems=list(_list_problems(report)),
         start=f"{prefix}/",
-        docs=f"{prefix}{openapi.DOCS}/",
+        docs=f"{prefix}{document.DOCS}/",
         readiness=f"{prefix}/readyz",
         **values,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from openapi_schema_validator import OAS31Validator
 
-from web.http.openapi import document
+from web.http.openapi.document import document
 from web.routes import ROUTES
 
 

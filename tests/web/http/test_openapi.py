@@ -7,7 +7,8 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from web.http import openapi, openapi_examples, permissions, xml
+from web.http import permissions, xml
+from web.http.openapi import document, examples
 from web.routes import ROUTES
 
 DOCUMENTED = [route for route in ROUTES if route.documented]
@@ -16,7 +17,7 @@ JSON, XML = "application/json", "application/xml"
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    return openapi.document(ROUTES, "https://tocsin.example.org")
+    return document.document(ROUTES, "https://tocsin.example.org")
 
 
 def operation(described: dict[str, Any], route: Any) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def test_texts_of_who_is_on_call_have_no_limit(described, name):
     """A summary of a policy may be much longer than a name."""
     fields = described["components"]["schemas"][name]["properties"].values()
 
-    assert not any(limit in field for field in fields for limit in openapi.LIMITS)
+    assert not any(limit in field for field in fields for limit in document.LIMITS)
 
 
 def test_the_description_explains_permissions_in_words(described):
@@ -152,7 +153,7 @@ def test_a_schema_of_responses_states_no_limits(described, schema):
     """The summary of a policy has up to 16 KiB, a name up to 255 characters."""
     stated = {key for value in get_properties(described, schema).values() for key in value}
 
-    assert stated & set(openapi.LIMITS) == set()
+    assert stated & set(document.LIMITS) == set()
 
 
 def test_a_schema_of_requests_states_limits(described):
@@ -245,7 +246,7 @@ TAKING = {type(route.body): route.body for route in DOCUMENTED if route.body is 
 
 @pytest.mark.parametrize("schema", TAKING.values(), ids=lambda schema: type(schema).__name__)
 def test_the_example_of_a_body_can_be_sent(schema):
-    assert schema.load(openapi_examples.build_example(schema, for_request=True))
+    assert schema.load(examples.build_example(schema, for_request=True))
 
 
 def test_every_value_has_a_type(described):

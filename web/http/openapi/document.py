@@ -12,7 +12,8 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Blueprint, Response, current_app
 from flask_swagger_ui import get_swaggerui_blueprint
 
-from web.http import errors, fields, openapi_examples, paging, permissions, serialization, xml
+from web.http import errors, fields, paging, permissions, serialization, xml
+from web.http.openapi import examples
 from web.http.response_headers import allow_docs
 
 # The version of the interface, not of the program (docs/contract.md, introduction).
@@ -253,7 +254,7 @@ def _describe_type(_: object, field: marshmallow.fields.Field[Any], **__: object
         return {"maxLength": fields.REFERENCE_LIMIT, **not_blank}
     if isinstance(field, marshmallow.fields.String):
         return not_blank
-    known = openapi_examples.find_example(field) if isinstance(field, marshmallow.fields.Function) else None
+    known = examples.find_example(field) if isinstance(field, marshmallow.fields.Function) else None
     if known is None:
         return {}
     kind = _TYPES[type(known[0])]
@@ -312,12 +313,12 @@ class _Describer:
         if route.body is not None:
             schema = type(route.body)(partial=True) if route.method == "PATCH" else route.body
             content = self._describe_content(
-                schema, ("Body", openapi_examples.build_example(schema, for_request=True))
+                schema, ("Body", examples.build_example(schema, for_request=True))
             )
             described["requestBody"] = {"required": _is_body_required(schema), "content": content}
         if route.doc_body is not None:
             content = self._describe_content(
-                route.doc_body, ("Body", openapi_examples.build_example(route.doc_body, for_request=True))
+                route.doc_body, ("Body", examples.build_example(route.doc_body, for_request=True))
             )
             described["requestBody"] = {
                 "required": True,
@@ -340,7 +341,7 @@ class _Describer:
         schema = route.response or route.doc_response
         if schema is None:
             return {"description": "The request succeeded."}
-        example = openapi_examples.build_example(schema, for_request=False)
+        example = examples.build_example(schema, for_request=False)
         if not route.many:
             content = self._describe_content(schema, ("", example))
             headers = {"headers": APPLIED_HEADER} if route.can_await else {}
