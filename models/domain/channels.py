@@ -9,7 +9,6 @@ the package web/callbacks. That package does not exist yet.
 import re
 from collections import ChainMap
 from dataclasses import dataclass
-from typing import Any
 
 from models.domain.enums import ContactType
 
@@ -58,8 +57,16 @@ STAKEHOLDER_SPEC = ChannelSpec(STAKEHOLDER_CHANNEL, "stakeholder_mail", "e-mail 
 # All channels that have messages: those of contacts, and that of stakeholders.
 DELIVERY_CHANNELS: ChainMap[int, ChannelSpec] = ChainMap(CHANNELS, {STAKEHOLDER_CHANNEL: STAKEHOLDER_SPEC})
 
-# The contact types that a contact can name: those of the contract, and those of the channels.
-CONTACT_TYPES: ChainMap[int, Any] = ChainMap(CHANNELS, dict.fromkeys(map(int, ContactType)))
+# The names of the contact types that a contact can have: those of the contract, and those of the channels.
+CONTACT_TYPES: dict[int, str] = {
+    ContactType.EMAIL: "e-mail",
+    ContactType.SMS: "SMS",
+    ContactType.PHONE: "phone call",
+    ContactType.SLACK: "Slack",
+    ContactType.MS_TEAMS: "Microsoft Teams",
+    ContactType.GOOGLE_CHAT: "Google Chat",
+    **{number: spec.title for number, spec in CHANNELS.items()},
+}
 
 # The channel of each user's own e-mail address: for invitations, and if no contact can be used.
 USER_EMAIL_CHANNEL = ContactType.EMAIL

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, cast
 
 import peewee
 from flask import request
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from models.domain.channels import CHANNELS, CONTACT_TYPES, AddressForm
 from models.domain.enums import Urgency
@@ -53,7 +53,7 @@ class ContactSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
     creation_date = Date(dump_only=True)
-    contact_type = Number(required=True, validate=validate.OneOf(CONTACT_TYPES))
+    contact_type = Choice(names=CONTACT_TYPES, required=True)
     value = Text(required=True, limit=320)
 
 

@@ -151,22 +151,25 @@ class Number(fields.Integer):
 
 
 class Choice(Number):
-    """One of the numbers of an enumeration or a table. `names` are the meanings of numbers without a name."""
+    """One of the numbers of an enumeration or a table. `names` are the meanings of numbers without a name.
+
+    Errors and the OpenAPI description show the name of each number.
+    """
 
     def __init__(
-        self, members: Iterable[int] = (), *, names: Mapping[int, str] | None = None, **options: Any
+        self, members: Iterable[IntEnum] = (), *, names: Mapping[int, str] | None = None, **options: Any
     ) -> None:
-        known = {int(member): _get_name(member) for member in members} | dict(names or {})
-        texts = [f"{number} ({name})" if name else f"{number}" for number, name in known.items()]
+        self.names = name_numbers(members) | dict(names or {})
+        texts = [f"{number} ({name})" for number, name in self.names.items()]
         why = f"Must be {', '.join(texts[:-1])} or {texts[-1]}."
         super().__init__(
-            validate=validate.OneOf(list(known), error=why), error_messages={"invalid": why}, **options
+            validate=validate.OneOf(list(self.names), error=why), error_messages={"invalid": why}, **options
         )
 
 
-def _get_name(member: int) -> str:
-    """Return the name of a member of an enumeration in words; "" for another number."""
-    return member.name.lower().replace("_", " ") if isinstance(member, IntEnum) else ""
+def name_numbers(members: Iterable[IntEnum]) -> dict[int, str]:
+    """Return the names of the members of an enumeration in words, by number."""
+    return {int(member): member.name.lower().replace("_", " ") for member in members}
 
 
 def _blank_to_none(value: object) -> object:
@@ -188,6 +191,10 @@ class _Optional(fields.Field[Any]):
 
 class OptionalNumber(_Optional, Number):
     """A number or null; "" means null."""
+
+
+class OptionalChoice(_Optional, Choice):
+    """A number of an enumeration or null; "" means null."""
 
 
 class OptionalFloat(_Optional, fields.Float):

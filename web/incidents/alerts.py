@@ -8,6 +8,7 @@ import peewee
 from flask import Response
 from marshmallow import fields
 
+from models.domain.enums import IntegrationType
 from models.store.prepared import in_list
 from models.tables.events import Event
 from models.tables.incidents import Incident
@@ -15,7 +16,7 @@ from models.tables.services import DeletedIntegration, Integration, Service
 from models.tables.teams import Team
 from web.http import access, client_profile, paging
 from web.http.auth import viewer
-from web.http.fields import Boolean, List, Moment, Number, OptionalNumber, Reference, Schema, Text
+from web.http.fields import Boolean, Choice, List, Moment, OptionalNumber, Reference, Schema, Text
 from web.incidents import attachments
 
 
@@ -31,7 +32,7 @@ class IntegrationObject(Schema):
     # None if the viewer may not read the integration.
     integration_key = Text(dump_only=True, allow_none=True)
     is_enabled = Boolean(dump_only=True)
-    integration_type = Number(dump_only=True)
+    integration_type = Choice(IntegrationType, dump_only=True)
 
 
 class AlertSchema(Schema):

@@ -25,7 +25,7 @@ from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.errors import reject
-from web.http.fields import SECONDS_LIMIT, List, Number, OptionalFloat, OptionalNumber, QueryDay, Schema, Text
+from web.http.fields import SECONDS_LIMIT, List, Number, OptionalChoice, OptionalFloat, QueryDay, Schema, Text
 from web.incidents import filters
 from web.incidents.filters import id_list, without_index
 
@@ -62,7 +62,7 @@ class AnalyticsFilterSchema(Schema):
     sla_ids = id_list()
     escalation_policy_ids = id_list()
     tag_ids = id_list()
-    urgency = OptionalNumber(validate=validate.OneOf(list(map(int, Urgency))))
+    urgency = OptionalChoice(members=Urgency)
     child_incident = Text(allow_none=True)
     tta = OptionalFloat(allow_nan=False, validate=validate.Range(min=0, max=SECONDS_LIMIT))
     tta_comparator = Text(allow_none=True, validate=COMPARATOR)

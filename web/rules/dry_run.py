@@ -52,7 +52,7 @@ from web.http.fields import (
     Text,
 )
 from web.rules import alert_rules
-from web.rules.rule_actions import ActionSchema
+from web.rules.rule_actions import ACTION_NAMES, ActionSchema
 
 CONCURRENCY = ConcurrencyLimit(2, "rules/try")
 # Limits of a trace: the number of steps, and the CPU time in seconds.
@@ -98,7 +98,7 @@ class ConditionStepSchema(Schema):
 
 
 class ActionResultSchema(Schema):
-    action_type = Number(dump_only=True)
+    action_type = Choice(names=ACTION_NAMES, dump_only=True)
     before = Text(dump_only=True, allow_none=True, data_key="from")
     to = Text(dump_only=True, allow_none=True)
     note = Text(dump_only=True, allow_none=True)

@@ -26,6 +26,8 @@ _COMMON: dict[str, TextField | ReferenceField] = {field.name: field for field in
 _OWN = {field.name: field for spec in ACTIONS.values() for field in spec.all_fields}
 # The fields of all actions by name, in the order of requests and answers.
 FIELDS = {**_COMMON, **_OWN, **_COMMON}
+# The names of the actions in words, by number.
+ACTION_NAMES = {number: ACTIONS[number].name.replace("_", " ") for number in sorted(ACTIONS)}
 # Fields of the contract that have a second field for the name of the object, such as assign_to_name.
 NAMED_FIELDS = ("escalation_policy", "assign_to")
 
@@ -34,7 +36,7 @@ def _build_schema() -> type[marshmallow.Schema]:
     """Build the schema of an action. A reference is in `value` or in the field of its kind."""
     found: dict[str, marshmallow.fields.Field[Any]] = {
         "unique_id": Text(dump_only=True),
-        "action_type": Choice(sorted(ACTIONS), required=True),
+        "action_type": Choice(names=ACTION_NAMES, required=True),
     }
     for name, field in FIELDS.items():
         found[name] = _build_field(field)

@@ -5,13 +5,14 @@ from typing import TypedDict, cast
 from marshmallow import fields, validate
 
 from models.domain.applications import APPLICATIONS, KINDS, Application, get_application
+from models.domain.enums import IntegrationType
 from models.lifecycle import added_applications
 from models.tables.accounts import Account
 from models.tables.services import AddedApplication
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Moment, Number, Schema, Text, Uuid
+from web.http.fields import Choice, Moment, Schema, Text, Uuid
 from web.http.permissions import ADMIN, MEMBER, ReadWrite
 from web.http.resource import Resource
 
@@ -27,7 +28,7 @@ class ApplicationSchema(Schema):
     availability_plan_id = fields.Function(lambda application: 1)
     setup_instructions = fields.Function(lambda application: "")
     extension = Text(dump_only=True)
-    application_type = Number(dump_only=True)
+    application_type = Choice(IntegrationType, dump_only=True)
     categories = Text(dump_only=True)
     documentation_link = fields.Function(lambda application: "")
     is_active = fields.Function(lambda application: 1)

@@ -207,6 +207,43 @@ def test_the_types_of_query_parameters_are_described(described):
     assert (at["type"], at["format"]) == ("string", "date-time")
 
 
+def list_objects(value: Any, place: str = "") -> Any:
+    """Yield the objects in a part of the description, each with its place."""
+    if isinstance(value, dict):
+        yield place, value
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from list_objects(inner, f"{place}/{key}")
+
+
+def list_members(described: dict[str, Any]) -> Any:
+    """Yield all properties, also those of nested objects, and all parameters: place, text and schema."""
+    parts = {"paths": described["paths"], "schemas": described["components"]["schemas"]}
+    for place, value in list_objects(parts):
+        for name, schema in value.get("properties", {}).items():
+            yield f"{place}/{name}", schema.get("description", ""), schema
+        for parameter in value.get("parameters", ()):
+            yield f"{place}/{parameter['name']}", parameter.get("description", ""), parameter["schema"]
+
+
+def test_every_number_of_an_enumeration_has_a_name(described):
+    unnamed = [
+        f"{place}: {number}"
+        for place, text, schema in list_members(described)
+        for number in schema.get("enum", ())
+        if isinstance(number, int) and not re.search(rf"(^| ){number} = \w", text)
+    ]
+
+    assert unnamed == []
+
+
+def test_the_names_of_numbers_are_those_of_errors(described):
+    contact_type = get_properties(described, "Contact")["contact_type"]
+
+    assert "1 = e-mail, 2 = SMS, 3 = phone call" in contact_type["description"]
+    assert get_properties(described, "Incident")["status"]["enum"] == [1, 2, 3]
+
+
 def test_operation_ids_are_unique(described):
     names = [operation(described, route)["operationId"] for route in DOCUMENTED]
 

@@ -199,7 +199,7 @@ WRONG = [
     ({"from_date": "2026-04-01"}, "to_date", "Must not be before from_date."),
     ({"from_date": "2025-03-30"}, "from_date", LONG),
     ({"team_ids": "x"}, "team_ids", "Must be a list."),
-    ({"urgency": 2}, "urgency", "Must be one of: 0, 1."),
+    ({"urgency": 2}, "urgency", "Must be 0 (low) or 1 (high)."),
     ({"tta": 60}, "tta_comparator", "Give gt or lt with tta."),
     ({"ttr": 60, "ttr_comparator": ""}, "ttr_comparator", "Give gt or lt with ttr."),
     ({"tta": 60, "tta_comparator": "eq"}, "tta_comparator", "Must be gt or lt."),

@@ -14,6 +14,7 @@ from flask_swagger_ui import get_swaggerui_blueprint
 
 from web.http import errors, fields, paging, permissions, serialization, xml
 from web.http.openapi import examples
+from web.http.openapi.descriptions import describe_field
 from web.http.response_headers import allow_docs
 
 # The version of the interface, not of the program (docs/contract.md, introduction).
@@ -155,6 +156,7 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     plugin.map_to_openapi_type(fields.Reference, "string", None)
     assert plugin.converter is not None
     plugin.converter.add_attribute_function(_describe_type)
+    plugin.converter.add_attribute_function(describe_field)
     spec.components.security_scheme("bearerAuth", {"type": "http", "scheme": "bearer"})
     spec.components.schema("Error", ERROR)
     for error_type in ERROR_TYPES:
