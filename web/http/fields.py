@@ -37,6 +37,16 @@ LONG_TEXT = 16 * 1024
 # More than any id has.
 REFERENCE_LIMIT = 64
 
+
+def explain(sentence: str) -> dict[str, str]:
+    """Return the metadata of a field that says in the OpenAPI description what the field means.
+
+    State units, defaults and the meaning of null. A field without a sentence gets that of its name, from
+    SENTENCES in web/http/openapi/descriptions.py.
+    """
+    return {"description": sentence}
+
+
 # The object of a request that contains the value of a field. marshmallow passes it to the field's methods.
 RawData = Mapping[str, object] | None
 

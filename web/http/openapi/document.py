@@ -14,7 +14,7 @@ from flask_swagger_ui import get_swaggerui_blueprint
 
 from web.http import errors, fields, paging, permissions, serialization, xml
 from web.http.openapi import examples
-from web.http.openapi.descriptions import describe_field
+from web.http.openapi.descriptions import SENTENCES, describe_field
 from web.http.response_headers import allow_docs
 
 # The version of the interface, not of the program (docs/contract.md, introduction).
@@ -176,7 +176,7 @@ ERROR = {
     "type": "object",
     "required": ["detail"],
     "properties": {
-        "detail": {"type": "string"},
+        "detail": {"type": "string", "description": "Says what is wrong, for people."},
         "errors": {
             "type": "object",
             "description": "The reasons by field, of a request that was refused because of its content.",
@@ -271,12 +271,12 @@ def _describe_error(error_type: type[errors.ApiError]) -> dict[str, object]:
         "content": {kind: {"schema": "Error", "example": example} for kind, example in bodies.items()},
     }
     headers = {
-        errors.NotAuthenticated: ("WWW-Authenticate", {"type": "string"}),
-        errors.Throttled: ("Retry-After", {"type": "integer"}),
+        errors.NotAuthenticated: ("WWW-Authenticate", "The expected scheme: `Token`.", {"type": "string"}),
+        errors.Throttled: ("Retry-After", "Seconds to wait before the next request.", {"type": "integer"}),
     }
     if error_type in headers:
-        name, schema = headers[error_type]
-        answer["headers"] = {name: {"schema": schema}}
+        name, text, schema = headers[error_type]
+        answer["headers"] = {name: {"description": text, "schema": schema}}
     return answer
 
 
@@ -384,9 +384,15 @@ class _Describer:
 
 
 def _describe_page(array: dict[str, object]) -> dict[str, object]:
-    link = {"type": ["string", "null"]}
-    parts = {"count": {"type": ["integer", "null"]}, "next": link, "previous": link, "results": array}
-    return {"type": "object", "properties": parts, "required": list(parts), "additionalProperties": False}
+    link: dict[str, object] = {"type": ["string", "null"]}
+    parts: dict[str, dict[str, object]] = {
+        "count": {"type": ["integer", "null"]},
+        "next": link,
+        "previous": link,
+        "results": array,
+    }
+    described = {name: {**schema, "description": SENTENCES[name]} for name, schema in parts.items()}
+    return {"type": "object", "properties": described, "required": list(parts), "additionalProperties": False}
 
 
 def _list_sentences(route: Any) -> Iterable[str]:
