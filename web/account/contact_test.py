@@ -45,7 +45,7 @@ class TestMessageSchema(Schema):
     created_at = Moment()
     state = Text()
     outcome = Text(allow_none=True)
-    done_at = Moment()
+    done_at = Moment(allow_none=True)
     attempts = fields.List(fields.Nested(AttemptSchema()))
 
 

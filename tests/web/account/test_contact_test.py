@@ -8,8 +8,11 @@ from models.domain.enums import MessageStatus
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from runtime.settings import load
+from tests.support.contract.described import described
 from tests.support.relays import relay
 from workers.delivery import deliver
+
+__all__ = ["described"]
 
 
 def get_path(user):
@@ -32,6 +35,17 @@ def test_a_test_message_is_sent_and_its_outcome_is_shown(ask, world):
     assert shown["message_id"] == started.json["message_id"]
     assert (shown["state"], shown["outcome"]) == ("sent", "Accepted by the relay (250).")
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["sent"]
+
+
+def test_a_pending_test_message_is_as_described(ask, world, described):
+    """It has no `done_at` yet."""
+    ask("POST", get_path(world.bob), who="bob")
+
+    (shown,) = ask("GET", get_path(world.bob), who="bob").json
+
+    assert (shown["state"], shown["done_at"]) == ("pending", None)
+    schema = {"$ref": "#/components/schemas/TestMessage"}
+    assert described.find_mismatches(schema, shown) == []
 
 
 def test_a_failed_test_message_notifies_nobody_else(ask, world):
