@@ -15,20 +15,22 @@ from web.account.notification_preferences import CONTACTS
 from web.http import serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Boolean, Moment, Schema, Text
+from web.http.fields import Boolean, Moment, Schema, Text, explain
 from workers import queue
 
 
 class CodeSchema(Schema):
-    code = Text(required=True, limit=20)
+    code = Text(required=True, limit=20, metadata=explain("The six digits that Tocsin sent to the contact."))
 
 
 class VerificationSchema(Schema):
     """Whether a contact is verified, and its valid code, if there is one."""
 
-    is_verified = Boolean()
-    expires_at = Moment(allow_none=True)
-    attempts_left = fields.Integer()
+    is_verified = Boolean(metadata=explain("false: the contact gets only its code."))
+    expires_at = Moment(allow_none=True, metadata=explain("When the code ends; null: no code is valid."))
+    attempts_left = fields.Integer(
+        metadata=explain("How often a code can still be entered; 0: no code is valid.")
+    )
 
 
 CODE = CodeSchema()

@@ -15,7 +15,7 @@ from web.account.message_limits import MIN_INTERVAL, count_message
 from web.account.notification_preferences import CONTACTS
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
-from web.http.fields import Moment, Schema, Text
+from web.http.fields import Moment, Schema, Text, explain
 from workers import queue
 
 MAX_SHOWN = 10
@@ -28,25 +28,32 @@ class TooSoon(ApiError):
 
 
 class AttemptSchema(Schema):
-    at = Moment()
+    at = Moment(metadata=explain("When the attempt began."))
     outcome = Text()
     detail = Text()
     milliseconds = fields.Integer()
 
 
 class SendStartedSchema(Schema):
-    message = Text()
-    message_id = Text()
+    message = Text(metadata=explain("A sentence for people."))
+    message_id = Text(metadata=explain("Identifies the message; a part of the Message-ID of its mail."))
 
 
 class TestMessageSchema(Schema):
-    message_id = Text()
-    reason = Text()
-    created_at = Moment()
-    state = Text()
-    outcome = Text(allow_none=True)
-    done_at = Moment(allow_none=True)
-    attempts = fields.List(fields.Nested(AttemptSchema()))
+    message_id = Text(metadata=explain("Identifies the message; a part of the Message-ID of its mail."))
+    reason = Text(metadata=explain("Says who asked for the message."))
+    created_at = Moment(metadata=explain("When somebody asked for the message."))
+    state = Text(metadata=explain("`pending`, `sent`, `cancelled` or `failed`."))
+    outcome = Text(
+        allow_none=True,
+        metadata=explain("Why the message has this state, as a sentence; null: nothing to say."),
+    )
+    done_at = Moment(
+        allow_none=True, metadata=explain("When the message was sent or given up; null while it is pending.")
+    )
+    attempts = fields.List(
+        fields.Nested(AttemptSchema()), metadata=explain("The delivery attempts, the first one first.")
+    )
 
 
 SEND_STARTED = SendStartedSchema()

@@ -10,7 +10,7 @@ from models.tables.accounts import Account, CustomRole, User
 from web.http import access, serialization
 from web.http.auth import viewer
 from web.http.errors import reject
-from web.http.fields import LONG_TEXT, List, Reference, Schema, Text
+from web.http.fields import LONG_TEXT, List, Reference, Schema, Text, explain
 from web.http.permissions import ACCOUNT_PERMISSIONS, ADMIN, ReadWrite
 from web.http.resource import Resource, config_transaction
 
@@ -19,21 +19,26 @@ class BasicRoleSchema(Schema):
     """A role in the answer to a write."""
 
     unique_id = Text(dump_only=True)
-    name = Text()
+    name = Text(metadata=explain("The name of the role, unique in the account."))
     description = Text(limit=LONG_TEXT)
 
 
 class CustomRoleSchema(BasicRoleSchema):
     """A role. Its permissions are stored as sent."""
 
-    permissions = List(Text(validate=validate.OneOf(ACCOUNT_PERMISSIONS)), required=True)
+    permissions = List(
+        Text(validate=validate.OneOf(ACCOUNT_PERMISSIONS)),
+        required=True,
+        metadata=explain("What the role allows in all teams of the account."),
+    )
 
 
 class UserRoleSchema(Schema):
     user = Text(attribute="username", dump_only=True)
-    custom_role = Reference(required=True)
+    custom_role = Reference(required=True, metadata=explain("The unique_id of the custom role; null: none."))
     custom_role_details = fields.Function(
-        lambda user: {"name": user.custom_role.name} if user.custom_role else {}
+        lambda user: {"name": user.custom_role.name} if user.custom_role else {},
+        metadata=explain("An object with the `name` of the role; empty without a role."),
     )
 
 

@@ -17,7 +17,7 @@ from web.account.message_limits import MIN_INTERVAL, count_invitation
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text
+from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
 from workers import queue
 
@@ -27,18 +27,24 @@ class InviteeSchema(Schema):
 
     first_name = Text()
     last_name = Text()
-    email = Email(required=True, limit=254)
-    role = Choice(AccountRole)
+    email = Email(required=True, limit=254, metadata=explain("The address to which the invitation is sent."))
+    role = Choice(
+        AccountRole, metadata=explain("The role in the account; default: 3. An invitation cannot give 1.")
+    )
 
 
 class InvitationSchema(Schema):
-    team = Reference(required=True, blank=False)
-    user_detail = Nested(InviteeSchema, required=True)
+    team = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of the team that the person joins.")
+    )
+    user_detail = Nested(InviteeSchema, required=True, metadata=explain("The person to invite."))
 
 
 class InvitationsSchema(Schema):
-    team = Reference(required=True, blank=False)
-    email_accounts = List(Nested(InviteeSchema), required=True)
+    team = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of the team that the people join.")
+    )
+    email_accounts = List(Nested(InviteeSchema), required=True, metadata=explain("The people to invite."))
 
 
 INVITATION = InvitationSchema()

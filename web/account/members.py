@@ -15,7 +15,18 @@ from pipeline.rules.action_table import names_user
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import Forbidden, NotFound, reject
-from web.http.fields import Boolean, Choice, Email, Moment, NestedSelf, Schema, Text, TimeZone, UserSchema
+from web.http.fields import (
+    Boolean,
+    Choice,
+    Email,
+    Moment,
+    NestedSelf,
+    Schema,
+    Text,
+    TimeZone,
+    UserSchema,
+    explain,
+)
 from web.http.permissions import MANAGER, MEMBER, ReadWrite
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
 from web.teams.teams import get_account_member
@@ -31,19 +42,23 @@ class MemberNameSchema(UserSchema):
 
 
 class AccountMemberSchema(Schema):
-    unique_id = Text(dump_only=True)
-    time_zone = TimeZone()
-    user = NestedSelf(MemberNameSchema, required=True)
+    unique_id = Text(dump_only=True, metadata=explain("Identifies the membership. Paths use the username."))
+    time_zone = TimeZone(
+        metadata=explain("The IANA name of the person's time zone, for times in messages; default: `UTC`.")
+    )
+    user = NestedSelf(
+        MemberNameSchema, required=True, metadata=explain("The person. The username cannot change.")
+    )
     joining_date = Moment(dump_only=True)
-    role = Choice(AccountRole)
-    is_verified = Boolean(dump_only=True)
+    role = Choice(AccountRole, metadata=explain("The role in the account."))
+    is_verified = Boolean(dump_only=True, metadata=explain("false until the invited person has joined."))
 
 
 class FlatMemberSchema(AccountMemberSchema):
     """A member as the Go client sends it: the user's fields are not in a nested object."""
 
-    user = NestedSelf(UserSchema, dump_only=True)
-    email = Email(limit=254, load_only=True)
+    user = NestedSelf(UserSchema, dump_only=True, metadata=explain("The person."))
+    email = Email(limit=254, load_only=True, metadata=explain("The new e-mail address of the person."))
     first_name = Text(load_only=True)
     last_name = Text(load_only=True)
 

@@ -4,14 +4,17 @@ from models.store.base import store
 from models.tables.accounts import User
 from web.http import access, serialization
 from web.http.auth import viewer
-from web.http.fields import Boolean, Schema
+from web.http.fields import Boolean, Schema, explain
 
 
 class MessageSettingsSchema(Schema):
-    """`recovery_mails`: whether the person gets a mail when an incident is resolved of which they were
-    notified; by default true."""
+    """Which messages a person gets."""
 
-    recovery_mails = Boolean()
+    recovery_mails = Boolean(
+        metadata=explain(
+            "true (default): a mail when an incident is resolved of which the person was notified."
+        )
+    )
 
 
 MESSAGE_SETTINGS = MessageSettingsSchema()

@@ -33,6 +33,7 @@ from web.http.fields import (
     Text,
     TimeZone,
     Username,
+    explain,
 )
 from web.http.permissions import OWN, ReadWrite
 from web.http.resource import Resource, lock_row
@@ -52,29 +53,54 @@ class ContactValues(TypedDict):
 class ContactSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
-    creation_date = Date(dump_only=True)
-    contact_type = Choice(names=CONTACT_TYPES, required=True)
-    value = Text(required=True, limit=320)
+    creation_date = Date(dump_only=True, metadata=explain("The day on which the object was created, in UTC."))
+    contact_type = Choice(
+        names=CONTACT_TYPES,
+        required=True,
+        metadata=explain("The channel of the contact. Only 1 can be created."),
+    )
+    value = Text(
+        required=True,
+        limit=320,
+        metadata=explain("The address of the contact: an e-mail address of at most 254 characters."),
+    )
 
 
 class NotificationRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     creation_date = Moment(dump_only=True)
-    start_delay = Number(min_value=0, max_value=MINUTES_LIMIT)
+    start_delay = Number(
+        min_value=0,
+        max_value=MINUTES_LIMIT,
+        metadata=explain(
+            "Minutes until the contact is used; default: 0. It is not used if the incident is"
+            " acknowledged before."
+        ),
+    )
     type = fields.Function(lambda rule: "")
-    contact = Reference(required=True, blank=False)
-    urgency = Choice(Urgency)
+    contact = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of a contact of the same person.")
+    )
+    urgency = Choice(
+        Urgency, metadata=explain("The urgency of the incidents for which this rule is; default: 1.")
+    )
 
 
 class ForwardingRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     creation_date = Moment(dump_only=True)
-    time_zone = TimeZone()
-    from_date = InputMoment(required=True)
-    to_date = InputMoment(required=True)
-    to_user = Username(required=True, blank=False)
+    time_zone = TimeZone(
+        metadata=explain("The IANA name of the time zone in which clients show the dates; default: `UTC`.")
+    )
+    from_date = InputMoment(
+        required=True, metadata=explain("From this time on, `to_user` is notified instead of `user`.")
+    )
+    to_date = InputMoment(required=True, metadata=explain("The end of the rule, later than `from_date`."))
+    to_user = Username(
+        required=True, blank=False, metadata=explain("The username of the member who is notified instead.")
+    )
     created_by = Username(dump_only=True)
-    user = Username(dump_only=True)
+    user = Username(dump_only=True, metadata=explain("The username of the person to whom the rule belongs."))
 
 
 class UserResource(Resource[Row, User]):

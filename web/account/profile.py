@@ -14,7 +14,7 @@ from web.account.notification_preferences import (
 )
 from web.http import access
 from web.http.auth import viewer
-from web.http.fields import Choice, Schema, Text, Username
+from web.http.fields import Choice, Schema, Text, Username, explain
 from web.http.permissions import ACCOUNT_PERMISSIONS
 
 
@@ -22,15 +22,16 @@ class OwnRuleSchema(NotificationRuleSchema):
     """A notification rule in the profile, with its type and its user."""
 
     type = fields.Function(lambda rule: "notification_rule")
-    user = Username(dump_only=True)
+    user = Username(dump_only=True, metadata=explain("The username of the person to whom the rule belongs."))
 
 
 class OwnTeamSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
     private = fields.Function(lambda team: not team.account_permissions)
-    # Always empty here. The operations of a team show its members.
-    members = fields.Function(lambda team: [])
+    members = fields.Function(
+        lambda team: [], metadata=explain("Always empty here. The operations of the team show its members.")
+    )
 
 
 class ProfileSchema(Schema):
@@ -38,12 +39,24 @@ class ProfileSchema(Schema):
     email = Text()
     first_name = Text()
     last_name = Text()
-    role = Choice(AccountRole)
-    contacts = fields.List(fields.Nested(ContactSchema()))
-    notification_rules = fields.List(fields.Nested(OwnRuleSchema()))
-    forwarding_rules = fields.List(fields.Nested(ForwardingRuleSchema()))
-    permissions = fields.List(Text())
-    teams = fields.List(fields.Nested(OwnTeamSchema()))
+    role = Choice(AccountRole, metadata=explain("The role in the account."))
+    contacts = fields.List(fields.Nested(ContactSchema()), metadata=explain("The person's contacts."))
+    notification_rules = fields.List(
+        fields.Nested(OwnRuleSchema()), metadata=explain("How the person is notified.")
+    )
+    forwarding_rules = fields.List(
+        fields.Nested(ForwardingRuleSchema()),
+        metadata=explain("When somebody else is notified instead of the person."),
+    )
+    permissions = fields.List(
+        Text(),
+        metadata=explain(
+            "What the person may do in all teams: by the custom role, or everything for owners and admins."
+        ),
+    )
+    teams = fields.List(
+        fields.Nested(OwnTeamSchema()), metadata=explain("The teams of which the person is a member.")
+    )
 
 
 PROFILE = ProfileSchema()

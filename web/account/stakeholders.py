@@ -9,17 +9,17 @@ from models.tables.stakeholders import StakeholderAddress
 from web.http import access
 from web.http.auth import viewer
 from web.http.errors import reject
-from web.http.fields import Email, Schema, Text
+from web.http.fields import Email, Schema, Text, explain
 from web.http.permissions import ADMIN, ReadWrite
 from web.http.resource import LimitedResource
 
 
 class StakeholderSchema(Schema):
-    """An address that alerts may mail. `name` is shown in timelines, the address is not."""
+    """An address that alerts may mail."""
 
     unique_id = Text(dump_only=True)
-    email = Email(required=True, limit=254)
-    name = Text(required=True)
+    email = Email(required=True, limit=254, metadata=explain("The address that alerts may name."))
+    name = Text(required=True, metadata=explain("Shown in timelines instead of the address."))
 
 
 class Stakeholders(LimitedResource[StakeholderAddress, Account]):

@@ -14,7 +14,7 @@ from web.account.notification_preferences import UserResource
 from web.http import paging, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
-from web.http.fields import Moment, OptionalMoment, Schema, Text, Username
+from web.http.fields import Moment, OptionalMoment, Schema, Text, Username, explain
 from web.http.permissions import OWN, ReadWrite
 from web.http.resource import lock_row
 
@@ -30,20 +30,22 @@ class TokenValues(TypedDict):
 
 
 class TokenSchema(Schema):
-    """A token without its text. `expires_at` null: it does not expire."""
+    """A token without its text."""
 
     unique_id = Text(dump_only=True)
-    name = Text(required=True)
-    user = Username(dump_only=True)
+    name = Text(required=True, metadata=explain("What the token is for, for example `laptop`."))
+    user = Username(dump_only=True, metadata=explain("The username of the person as whom the token acts."))
     created_at = Moment(dump_only=True)
-    expires_at = OptionalMoment()
-    last_used_at = Moment(dump_only=True, allow_none=True)
+    expires_at = OptionalMoment(metadata=explain("When the token ends; null: never."))
+    last_used_at = Moment(
+        dump_only=True, allow_none=True, metadata=explain("When the token was used last; null: never.")
+    )
 
 
 class NewTokenSchema(TokenSchema):
     """A new token. Only the answer to the create shows its text."""
 
-    token = Text(dump_only=True)
+    token = Text(dump_only=True, metadata=explain("The token itself. Only this answer shows it."))
 
 
 class TokenPageSchema(paging.PageSchema):
