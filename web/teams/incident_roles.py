@@ -1,7 +1,7 @@
 """Incident roles: the functions of people in an incident. Contract section 3.11."""
 
 from models.tables.teams import IncidentRole
-from web.http.fields import LONG_TEXT, Moment, Number, Reference, Schema, Text
+from web.http.fields import LONG_TEXT, Moment, Number, Reference, Schema, Text, explain
 from web.http.permissions import get_permissions
 from web.http.resource import TeamElement
 
@@ -9,10 +9,12 @@ from web.http.resource import TeamElement
 class IncidentRoleSchema(Schema):
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
-    title = Text(required=True)
+    title = Text(required=True, metadata=explain("The name of the role."))
     description = Text(limit=LONG_TEXT)
     creation_date = Moment(dump_only=True)
-    rank = Number(min_value=0, max_value=10)
+    rank = Number(
+        min_value=0, max_value=10, metadata=explain("The rank of the role for user interfaces; default: 1.")
+    )
 
 
 class IncidentRoles(TeamElement[IncidentRole]):

@@ -23,6 +23,7 @@ from web.http.fields import (
     Text,
     Username,
     Uuid,
+    explain,
 )
 from web.http.permissions import get_permissions
 from web.http.resource import TeamElement
@@ -37,7 +38,7 @@ class PrioritySchema(Schema):
     name = Text()
     description = Text(limit=LONG_TEXT)
     creation_date = Moment(dump_only=True)
-    color = Text(limit=64)
+    color = Text(limit=64, metadata=explain("Any text, for user interfaces."))
     team = TeamLabel(dump_only=True)
 
 
@@ -58,7 +59,7 @@ class TagSchema(Schema):
     team = TeamLabel(dump_only=True)
     name = Text()
     creation_date = Moment(dump_only=True)
-    color = Text(limit=64)
+    color = Text(limit=64, metadata=explain("Any text, for user interfaces."))
 
 
 class Tags(TeamElement[Tag]):
@@ -90,23 +91,34 @@ class NewEscalation(TypedDict):
 
 
 class SlaResponderSchema(Schema):
-    user = Username(required=True, blank=False)
-    unique_id = Uuid()
+    user = Username(required=True, blank=False, metadata=explain("The username of the person to notify."))
+    unique_id = Uuid(metadata=explain("Chosen by the client, or generated."))
 
 
 class SlaEscalationSchema(Schema):
-    """Responders to notify `time` seconds after a breach (negative: before it).
-
-    `type` is the SLA target: 1 to acknowledge, 2 to resolve.
+    """Responders to notify before or after a breach.
 
     The published clients differ in the name of the list: requests use one of two names, answers have both.
     """
 
-    unique_id = Uuid()
-    time = Number(min_value=-MAX_SLA_S, max_value=MAX_SLA_S, required=True)
-    type = Choice(SlaTargetKind, required=True)
-    responders = List(Nested(SlaResponderSchema))
-    responder = List(Nested(SlaResponderSchema), attribute="responders", dump_only=True)
+    unique_id = Uuid(metadata=explain("Chosen by the client, or generated."))
+    time = Number(
+        min_value=-MAX_SLA_S,
+        max_value=MAX_SLA_S,
+        required=True,
+        metadata=explain("Seconds after the breach of the SLA target; negative: before the breach."),
+    )
+    type = Choice(SlaTargetKind, required=True, metadata=explain("The SLA target."))
+    responders = List(
+        Nested(SlaResponderSchema),
+        metadata=explain("The people to notify; without any, the managers of the team."),
+    )
+    responder = List(
+        Nested(SlaResponderSchema),
+        attribute="responders",
+        dump_only=True,
+        metadata=explain("The same list, for published clients."),
+    )
 
     @pre_load
     def _merge_names(self, data: object, **kwargs: object) -> object:
@@ -129,12 +141,24 @@ class SlaSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text()
     description = Text(limit=LONG_TEXT)
-    is_active = Boolean()
-    conditions = fields.Function(lambda sla: "{}")
-    acknowledge_time = SlaSeconds(min_value=1, max_value=MAX_SLA_S)
-    resolve_time = SlaSeconds(min_value=1, max_value=MAX_SLA_S)
-    escalations = List(Nested(SlaEscalationSchema), required=True)
-    team = Number(attribute="team_id", dump_only=True)
+    is_active = Boolean(metadata=explain("false: nobody is notified because of this SLA; default: true."))
+    conditions = fields.Function(lambda sla: "{}", metadata=explain("Always `{}`."))
+    acknowledge_time = SlaSeconds(
+        min_value=1,
+        max_value=MAX_SLA_S,
+        metadata=explain("Seconds until the incident must be acknowledged; null: no such target."),
+    )
+    resolve_time = SlaSeconds(
+        min_value=1,
+        max_value=MAX_SLA_S,
+        metadata=explain("Seconds until the incident must be resolved; null: no such target."),
+    )
+    escalations = List(
+        Nested(SlaEscalationSchema),
+        required=True,
+        metadata=explain("Who is notified before or after a breach."),
+    )
+    team = Number(attribute="team_id", dump_only=True, metadata=explain("The number of the team."))
     creation_date = Moment(dump_only=True)
 
 

@@ -20,6 +20,7 @@ from web.http.fields import (
     Schema,
     Text,
     TimeZone,
+    explain,
 )
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
@@ -32,7 +33,9 @@ MAX_SERVICES = 500
 
 class MaintenanceServiceSchema(Schema):
     unique_id = Text(dump_only=True)
-    service = Reference(required=True, blank=False)
+    service = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of a service of the team.")
+    )
 
     @pre_load
     def _plain_id(self, data: object, **kwargs: object) -> object:
@@ -41,21 +44,35 @@ class MaintenanceServiceSchema(Schema):
 
 class MaintenanceSchema(Schema):
     unique_id = Text(dump_only=True)
-    start_time = InputMoment(required=True)
-    end_time = InputMoment(required=True)
-    # Days.
-    repeat_interval = Number(min_value=0, max_value=MAX_INTERVAL_D)
+    start_time = InputMoment(
+        required=True, metadata=explain("The start of the window, or of its first repetition.")
+    )
+    end_time = InputMoment(
+        required=True, metadata=explain("The end of the window, or of its first repetition.")
+    )
+    repeat_interval = Number(
+        min_value=0,
+        max_value=MAX_INTERVAL_D,
+        metadata=explain("Days from one start to the next; 0 (default): the window is not repeated."),
+    )
     services = List(
         Nested(MaintenanceServiceSchema),
         max_items=MAX_SERVICES,
         required=True,
         validate=validate.Length(min=1),
+        metadata=explain("The services whose alerts open no incidents in the window."),
     )
     creation_date = Moment(dump_only=True)
     name = Text()
-    time_zone = TimeZone()
-    repeat_until = OptionalMoment()
-    maintenance_template = fields.Constant(None, dump_only=True)
+    time_zone = TimeZone(
+        metadata=explain(
+            "The IANA name of the time zone in which repetitions keep their times; default: `UTC`."
+        )
+    )
+    repeat_until = OptionalMoment(
+        metadata=explain("The last repetition begins before this time; null: no end.")
+    )
+    maintenance_template = fields.Constant(None, dump_only=True, metadata=explain("Always null."))
 
 
 class Maintenances(Resource[Maintenance, Team]):

@@ -6,7 +6,7 @@ from marshmallow import validate
 from models.tables.teams import Team
 from web.http import access, serialization
 from web.http.auth import viewer
-from web.http.fields import List, Schema, Text
+from web.http.fields import List, Schema, Text, explain
 from web.http.permissions import TEAM_PERMISSIONS
 from web.http.resource import config_transaction
 
@@ -14,8 +14,12 @@ from web.http.resource import config_transaction
 class TeamPermissionSchema(Schema):
     """The permissions of a team, with the ID of the team, for published clients (contract 5, row 38)."""
 
-    unique_id = Text(dump_only=True)
-    account_permissions = List(Text(validate=validate.OneOf(TEAM_PERMISSIONS)), required=True)
+    unique_id = Text(dump_only=True, metadata=explain("The unique_id of the team."))
+    account_permissions = List(
+        Text(validate=validate.OneOf(TEAM_PERMISSIONS)),
+        required=True,
+        metadata=explain("What all members of the account may do in this team."),
+    )
 
 
 PERMISSION = TeamPermissionSchema()

@@ -9,7 +9,18 @@ from models.domain.enums import TaskStatus
 from models.tables.accounts import User
 from models.tables.tasks import PostIncidentTask
 from models.tables.teams import Team
-from web.http.fields import LONG_TEXT, Choice, List, Moment, OptionalMoment, Reference, Schema, Text, Username
+from web.http.fields import (
+    LONG_TEXT,
+    Choice,
+    List,
+    Moment,
+    OptionalMoment,
+    Reference,
+    Schema,
+    Text,
+    Username,
+    explain,
+)
 from web.http.paging import PageSchema
 from web.http.permissions import get_permissions
 from web.http.resource import Resource
@@ -24,14 +35,20 @@ class AssigneeSchema(Schema):
 
 class PostIncidentTaskSchema(Schema):
     unique_id = Text(dump_only=True)
-    title = Text(required=True)
+    title = Text(required=True, metadata=explain("What to do, in one line."))
     description = Text(limit=LONG_TEXT)
     team = Reference(dump_only=True)
-    status = Choice(TaskStatus)
-    due_in_time = OptionalMoment()
+    status = Choice(TaskStatus, metadata=explain("The progress; default: 0."))
+    due_in_time = OptionalMoment(metadata=explain("When the task is due; null: no due time."))
     creation_date = Moment(dump_only=True)
-    assigned_to = Username(absent="")
-    assigned_to_obj = fields.Nested(AssigneeSchema, attribute="assigned_to", dump_only=True, allow_none=True)
+    assigned_to = Username(absent="", metadata=explain("The username of the assignee; empty: nobody."))
+    assigned_to_obj = fields.Nested(
+        AssigneeSchema,
+        attribute="assigned_to",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The assignee with names; null: nobody."),
+    )
 
 
 class PostIncidentTaskPageSchema(PageSchema):

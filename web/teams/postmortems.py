@@ -12,7 +12,7 @@ from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.teams import Team
 from web.http.auth import now
 from web.http.errors import reject_places
-from web.http.fields import List, Moment, Nested, Number, Reference, Schema, Text, Username
+from web.http.fields import List, Moment, Nested, Number, Reference, Schema, Text, Username, explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
 from web.teams.teams import get_account_member
@@ -25,7 +25,9 @@ class PostmortemIncidentSchema(Schema):
     """An incident of a postmortem: {"incident": id}, the ID alone, or the incident as an object."""
 
     unique_id = Text(dump_only=True)
-    incident = Reference(required=True, blank=False)
+    incident = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of an incident of the team.")
+    )
 
     @pre_load
     def _normalize(self, data: object, **kwargs: object) -> object:
@@ -36,13 +38,28 @@ class PostmortemSchema(Schema):
     """A postmortem in a request."""
 
     unique_id = Text(dump_only=True)
-    author = Username(required=True, blank=False)
-    status = Text()
-    postmortem_data = Text(limit=MAX_HTML)
-    incidents = List(Nested(PostmortemIncidentSchema), attribute="postmortemincident_set", required=True)
-    author_name = fields.Function(lambda postmortem: get_display_name(postmortem.author))
+    author = Username(required=True, blank=False, metadata=explain("The username of the author."))
+    status = Text(metadata=explain("Any text, for example `Draft`."))
+    postmortem_data = Text(limit=MAX_HTML, metadata=explain("The text of the postmortem, as HTML."))
+    incidents = List(
+        Nested(PostmortemIncidentSchema),
+        attribute="postmortemincident_set",
+        required=True,
+        metadata=explain("The incidents that the postmortem is about."),
+    )
+    author_name = fields.Function(
+        lambda postmortem: get_display_name(postmortem.author),
+        metadata=explain("The full name of the author."),
+    )
     title = Text()
-    download_status = Number(min_value=0, max_value=4)
+    download_status = Number(
+        min_value=0,
+        max_value=4,
+        metadata=explain(
+            "The state of an export as clients set it: 0 or 1 idle, 2 started, 3 ready, 4 failed."
+            " Tocsin exports nothing."
+        ),
+    )
 
 
 class IncidentNameSchema(Schema):
@@ -53,16 +70,21 @@ class IncidentNameSchema(Schema):
 
 class ShownPostmortemIncidentSchema(Schema):
     unique_id = Text(dump_only=True)
-    incident = fields.Nested(IncidentNameSchema, dump_only=True)
+    incident = fields.Nested(IncidentNameSchema, dump_only=True, metadata=explain("The incident."))
 
 
 class ShownPostmortemSchema(PostmortemSchema):
     """A postmortem in an answer. The URL of an export is empty, because Tocsin has no export."""
 
     incidents = List(
-        fields.Nested(ShownPostmortemIncidentSchema), attribute="postmortemincident_set", dump_only=True
+        fields.Nested(ShownPostmortemIncidentSchema),
+        attribute="postmortemincident_set",
+        dump_only=True,
+        metadata=explain("The incidents that the postmortem is about."),
     )
-    amazon_link = fields.Function(lambda postmortem: None)
+    amazon_link = fields.Function(
+        lambda postmortem: None, metadata=explain("Always null: Tocsin exports nothing.")
+    )
     creation_date = Moment(dump_only=True)
     updated_at = Moment(dump_only=True)
 

@@ -6,7 +6,17 @@ import peewee
 
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole
-from web.http.fields import LONG_TEXT, Choice, Moment, Number, OptionalNumber, Reference, Schema, Text
+from web.http.fields import (
+    LONG_TEXT,
+    Choice,
+    Moment,
+    Number,
+    OptionalNumber,
+    Reference,
+    Schema,
+    Text,
+    explain,
+)
 from web.http.permissions import get_permissions
 from web.http.resource import OrderedResource, TeamElement
 from web.services.services import get_team_row
@@ -22,7 +32,10 @@ class TaskTemplateSchema(Schema):
     name = Text(required=True)
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
-    due_immediately = Choice(names={0: "no", 1: "yes"})
+    due_immediately = Choice(
+        names={0: "no", 1: "yes"},
+        metadata=explain("Whether tasks without a time of their own are due at once; default: 0."),
+    )
 
 
 class TaskTemplates(TeamElement[TaskTemplate]):
@@ -39,13 +52,25 @@ class TaskTemplates(TeamElement[TaskTemplate]):
 
 class TemplateTaskSchema(Schema):
     unique_id = Text(dump_only=True)
-    task_template = Reference(dump_only=True)
-    title = Text(required=True)
+    task_template = Reference(dump_only=True, metadata=explain("The unique_id of the task template."))
+    title = Text(required=True, metadata=explain("What to do, in one line."))
     description = Text(limit=LONG_TEXT)
-    due_in = Number(min_value=-1, max_value=MAX_MINUTES)
+    due_in = Number(
+        min_value=-1,
+        max_value=MAX_MINUTES,
+        metadata=explain("Minutes until the task is due; -1 (default): no due time."),
+    )
     creation_date = Moment(dump_only=True)
-    role = Reference(absent="")
-    position = OptionalNumber(min_value=0)
+    role = Reference(
+        absent="",
+        metadata=explain("The unique_id of the incident role whose person gets the task; empty: none."),
+    )
+    position = OptionalNumber(
+        min_value=0,
+        metadata=explain(
+            "The place among the tasks; missing or 0: last in a create, unchanged in an update."
+        ),
+    )
 
 
 class TemplateTasks(OrderedResource[TemplateTask, TaskTemplate]):

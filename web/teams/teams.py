@@ -16,7 +16,7 @@ from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject, reject_places
-from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema
+from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema, explain
 from web.http.permissions import ADMIN, MANAGER, ReadWrite, get_permissions
 from web.http.resource import Resource, attach, is_in_account, lock_row, lock_services
 from web.teams.incident_roles import IncidentRoleSchema
@@ -27,9 +27,9 @@ class MemberSchema(Schema):
 
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
-    user = fields.Nested(UserSchema, dump_only=True)
+    user = fields.Nested(UserSchema, dump_only=True, metadata=explain("The person."))
     joining_date = Moment(dump_only=True)
-    role = Choice(TeamRole, dump_only=True)
+    role = Choice(TeamRole, dump_only=True, metadata=explain("The role in the team."))
 
 
 class MembershipSchema(Schema):
@@ -38,20 +38,36 @@ class MembershipSchema(Schema):
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
     joining_date = Moment(dump_only=True)
-    user = Username(required=True, blank=False)
-    role = Choice(TeamRole)
+    user = Username(
+        required=True,
+        blank=False,
+        metadata=explain("The username of the person. A membership keeps its person."),
+    )
+    role = Choice(TeamRole, metadata=explain("The role in the team; default: 2."))
 
 
 class TeamSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
-    account = Reference(dump_only=True)
-    creation_date = Date(dump_only=True)
-    members = List(fields.Nested(MemberSchema), attribute="teammember_set", dump_only=True)
-    owner = Username(dump_only=True)
-    roles = List(fields.Nested(IncidentRoleSchema), attribute="incidentrole_set", dump_only=True)
+    account = Reference(dump_only=True, metadata=explain("The unique_id of the account."))
+    creation_date = Date(dump_only=True, metadata=explain("The day on which the team was created, in UTC."))
+    members = List(
+        fields.Nested(MemberSchema),
+        attribute="teammember_set",
+        dump_only=True,
+        metadata=explain("The members with their roles in the team."),
+    )
+    owner = Username(dump_only=True, metadata=explain("The username of the owner of the team."))
+    roles = List(
+        fields.Nested(IncidentRoleSchema),
+        attribute="incidentrole_set",
+        dump_only=True,
+        metadata=explain("The incident roles of the team."),
+    )
     private = fields.Function(lambda team: not team.account_permissions)
-    account_permissions = List(Text(), dump_only=True)
+    account_permissions = List(
+        Text(), dump_only=True, metadata=explain("What all members of the account may do in this team.")
+    )
 
 
 class Teams(Resource[Team, Account]):
