@@ -26,7 +26,7 @@ from schedules.oncall.oncall import Shift
 from web.http import access, serialization
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import Forbidden
-from web.http.fields import OptionalNumber, Schema, Text
+from web.http.fields import OptionalNumber, Schema, Text, explain
 from web.oncall import calendar_cache, ical
 from web.oncall.calendar_cache import BuiltCalendar
 from web.oncall.ical import Attendee, Calendar, Entry
@@ -43,20 +43,23 @@ class MonthsQuerySchema(Schema):
     months = OptionalNumber(
         min_value=1,
         max_value=MAX_MONTHS,
-        metadata={"description": f"Number of months in the calendar; default: {DEFAULT_MONTHS}."},
+        metadata=explain(f"Number of months in the calendar; default: {DEFAULT_MONTHS}."),
     )
 
 
 class CalendarQuerySchema(MonthsQuerySchema):
     is_team_or_user = OptionalNumber(
-        metadata={"description": "1 or missing: the shifts of all people. Another number: your own shifts."}
+        metadata=explain("1 or missing: the shifts of all people. Another number: your own shifts.")
     )
 
 
 class CalendarAddressSchema(Schema):
     """The address of a calendar feed. Requests to the address need no token."""
 
-    url = Text(dump_only=True)
+    url = Text(
+        dump_only=True,
+        metadata=explain("The address of the calendar. It is a secret, because it needs no token."),
+    )
 
 
 MONTHS_QUERY = MonthsQuerySchema()

@@ -27,6 +27,7 @@ from web.http.fields import (
     Reference,
     Schema,
     Text,
+    explain,
 )
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, is_in_account, lock_services
@@ -57,9 +58,15 @@ Item = TypeVar("Item", bound=Positioned)
 
 
 class TargetSchema(Schema):
-    target_type = Choice(TargetType, required=True)
-    target_id = Text(required=True, limit=64)
-    position = OptionalNumber(min_value=0)
+    target_type = Choice(TargetType, required=True, metadata=explain("The kind of the target."))
+    target_id = Text(
+        required=True,
+        limit=64,
+        metadata=explain("The unique_id of the schedule, or the username of the person."),
+    )
+    position = OptionalNumber(
+        min_value=0, metadata=explain("The place among the targets, from 0; null: that in the list.")
+    )
 
     @post_load
     def _lower_id(self, target: NewTarget, **kwargs: object) -> NewTarget:
@@ -71,42 +78,77 @@ NO_TARGET = "Must name at least one person or schedule: a step without a target 
 
 
 class EscalationStepSchema(Schema):
-    """A step: it notifies its targets `delay` minutes after the start of the escalation run."""
+    """A step of a policy."""
 
-    delay = Number(min_value=0, max_value=MINUTES_LIMIT)
+    delay = Number(
+        min_value=0,
+        max_value=MINUTES_LIMIT,
+        metadata=explain(
+            "Minutes from the start of the escalation run; default: 0. Not less than that of the step before."
+        ),
+    )
     targets = List(
         Nested(TargetSchema),
         required=True,
         validate=validate.Length(min=1, error=NO_TARGET),
         error_messages={"required": NO_TARGET},
+        metadata=explain("The people and schedules to notify."),
     )
-    position = OptionalNumber(min_value=0)
-    unique_id = Text(dump_only=True)
+    position = OptionalNumber(
+        min_value=0, metadata=explain("The place among the steps, from 1; null: that in the list.")
+    )
+    unique_id = Text(dump_only=True, metadata=explain("Identifies the step until the steps are changed."))
 
 
 class AssignmentSettingsSchema(Schema):
     unique_id = Text(dump_only=True)
-    assignee_strategy = Choice(AssigneeStrategy)
-    assignment_index = Number(dump_only=True)
-    call_rr_assignee = Boolean()
+    assignee_strategy = Choice(
+        AssigneeStrategy,
+        metadata=explain(
+            "Who becomes the assignee of an incident: the first person on call, or the next one in"
+            " turn; default: 1."
+        ),
+    )
+    assignment_index = Number(
+        dump_only=True, metadata=explain("The target of the first step that has the next turn, from 0.")
+    )
+    call_rr_assignee = Boolean(
+        metadata=explain("true: with round robin, the first step notifies only the assignee; default: false.")
+    )
 
 
 class PolicySchema(Schema):
     name = Text(required=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
-    rules = List(Nested(EscalationStepSchema), required=True)
+    rules = List(Nested(EscalationStepSchema), required=True, metadata=explain("The steps of the policy."))
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
-    repeat_policy = Number(min_value=0, max_value=10)
-    move_to_next = Boolean()
-    global_ep = Boolean()
-    connections = Number(dump_only=True)
-    assignment_settings = Nested(AssignmentSettingsSchema, allow_none=True)
+    repeat_policy = Number(
+        min_value=0,
+        max_value=10,
+        metadata=explain("How often the steps are repeated after the first time; default: 0."),
+    )
+    move_to_next = Boolean(
+        metadata=explain("true (default): if nobody is on call in a step, the next one acts at once.")
+    )
+    global_ep = Boolean(
+        metadata=explain("true: all teams of the account may use the policy; default: false.")
+    )
+    connections = Number(dump_only=True, metadata=explain("How many services use the policy."))
+    assignment_settings = Nested(
+        AssignmentSettingsSchema,
+        allow_none=True,
+        metadata=explain("How the assignee of an incident is found; null: as by default."),
+    )
 
 
 class AvailablePoliciesSchema(Schema):
-    escalations = List(Nested(PolicySchema), dump_only=True)
+    escalations = List(
+        Nested(PolicySchema),
+        dump_only=True,
+        metadata=explain("The escalation policies of all teams in which you may read them."),
+    )
 
 
 class EscalationPolicies(Resource[EscalationPolicy, Team]):

@@ -17,7 +17,7 @@ from models.tables.teams import EscalationPolicy, Team
 from schedules.escalation.targets import OnCallResolver
 from web.http import access
 from web.http.auth import now, viewer
-from web.http.fields import Boolean, List, Number, Schema, Text, UserSchema
+from web.http.fields import Boolean, List, Number, Schema, Text, UserSchema, explain
 
 
 class OnCallTeamSchema(Schema):
@@ -30,9 +30,11 @@ class PolicySummarySchema(Schema):
     summary = Text()
     description = Text()
     unique_id = Text()
-    repeat_policy = Number()
-    move_to_next = Boolean()
-    global_ep = Boolean()
+    repeat_policy = Number(metadata=explain("How often the steps are repeated after the first time."))
+    move_to_next = Boolean(
+        metadata=explain("true: if nobody is on call in a step, the next one acts at once.")
+    )
+    global_ep = Boolean(metadata=explain("true: all teams of the account may use the policy."))
 
 
 class Serialized(fields.Nested):
@@ -45,16 +47,21 @@ class Serialized(fields.Nested):
 class OnCallSchema(Schema):
     """Version 1: all people whom any step of a policy would notify now."""
 
-    escalation_policy = fields.Nested(PolicySummarySchema)
-    team = fields.Nested(OnCallTeamSchema)
-    users = List(Serialized(UserSchema))
+    escalation_policy = fields.Nested(PolicySummarySchema, metadata=explain("The policy."))
+    team = fields.Nested(OnCallTeamSchema, metadata=explain("The team of the policy."))
+    users = List(
+        Serialized(UserSchema), metadata=explain("The people whom any step of the policy would notify now.")
+    )
 
 
 class OnCallStepSchema(Schema):
-    ep_rule = Text()
-    position = Number()
-    delay = Number()
-    oncalls = List(Serialized(UserSchema))
+    ep_rule = Text(metadata=explain("The unique_id of the step."))
+    position = Number(metadata=explain("The place among the steps, from 1."))
+    delay = Number(metadata=explain("Minutes from the start of the escalation run."))
+    oncalls = List(
+        Serialized(UserSchema),
+        metadata=explain("The people whom the step would notify now; empty: nobody is on call."),
+    )
 
 
 class OnCallPolicySchema(Schema):
@@ -62,7 +69,7 @@ class OnCallPolicySchema(Schema):
 
     unique_id = Text()
     name = Text()
-    oncalls = List(fields.Nested(OnCallStepSchema))
+    oncalls = List(fields.Nested(OnCallStepSchema), metadata=explain("The steps of the policy."))
 
 
 USER = UserSchema()

@@ -15,6 +15,7 @@ from schedules.oncall.shifts import EARLIEST, find_displaced
 from web.http import access, rate_limit
 from web.http.auth import now, viewer
 from web.http.errors import reject
+from web.http.fields import explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, lock_row
 from web.oncall.schedules import MAX_OVERRIDES, OverrideSchema
@@ -22,10 +23,15 @@ from web.teams.teams import get_account_member
 
 
 class OverrideDetailsSchema(OverrideSchema):
-    """An override. `overridden_details` are the spans in which it replaces other people: by username, with
-    times in seconds since 1970. Only the first 1,000 spans of an override are listed."""
+    """An override with the people whom it displaces; only its first 1,000 spans are listed."""
 
-    overridden_details = fields.Function(lambda override: override.overridden)
+    overridden_details = fields.Function(
+        lambda override: override.overridden,
+        metadata=explain(
+            "Whom the override displaces: by username, a list of `start_time` and `end_time` in"
+            " seconds since 1970."
+        ),
+    )
 
 
 class Overrides(Resource[ScheduleOverride, Schedule]):

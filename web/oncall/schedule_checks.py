@@ -7,16 +7,20 @@ from models.store.base import store
 from models.tables.schedules import Schedule
 from web.http import serialization
 from web.http.errors import NotFound
-from web.http.fields import Schema, Text
+from web.http.fields import Schema, Text, explain
 from web.oncall.schedule_overview import access_schedule
 
 
 class ScheduleChecksSchema(Schema):
-    """What checks report. `double_shifts` is about people who are on call by this schedule and at the same
-    time by another one, or twice by this one. minor (the default): needs no action now. intended: not
-    reported. problem: needs action; it counts more than intended of the other schedule."""
+    """What checks report. A problem of one schedule counts more than `intended` of the other one."""
 
-    double_shifts = Text(validate=validate.OneOf([choice.value for choice in DoubleShifts]))
+    double_shifts = Text(
+        validate=validate.OneOf([choice.value for choice in DoubleShifts]),
+        metadata=explain(
+            "How people are reported who are on call twice at the same time: as minor (default), not"
+            " at all (`intended`), or as a problem."
+        ),
+    )
 
 
 CHECKS = ScheduleChecksSchema()

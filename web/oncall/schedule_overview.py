@@ -25,7 +25,7 @@ from schedules.oncall.shifts import FullShift
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import List, Moment, QueryMoment, Schema, Text, UserSchema, WordSet
+from web.http.fields import List, Moment, QueryMoment, Schema, Text, UserSchema, WordSet, explain
 from web.oncall.schedule_problems import (
     PROBLEMS,
     IncludedProblemsSchema,
@@ -45,75 +45,106 @@ _INCLUDE = "The problems that the answer has, separated by commas: conflicts, ga
 
 
 class PeriodQuerySchema(Schema):
-    start = QueryMoment(
-        data_key="from", metadata={"description": "A date, or a time as in RFC 3339; default: now."}
-    )
+    start = QueryMoment(data_key="from", metadata=explain("A date, or a time as in RFC 3339; default: now."))
     end = QueryMoment(
-        data_key="to", metadata={"description": "The same, up to 366 days later; default: 30 days later."}
+        data_key="to", metadata=explain("The same, up to 366 days later; default: 30 days later.")
     )
     include = WordSet(PROBLEMS, f"{_INCLUDE} Default: both.")
 
 
 class MomentQuerySchema(Schema):
-    at = QueryMoment(metadata={"description": "A date, or a time as in RFC 3339; default: now."})
+    at = QueryMoment(metadata=explain("A date, or a time as in RFC 3339; default: now."))
     include = WordSet(PROBLEMS, f"{_INCLUDE} Default: none.")
 
 
 class ShiftSchema(Schema):
-    """A complete shift, even if it begins before or ends after the requested time. Consecutive turns of a
-    person are one shift. `end_time` is null if the shift has no end. `layer` or `override` is the unique_id
-    of the layer or override of the shift, and `name` is its name."""
+    """A complete shift. Consecutive turns of a person are one shift."""
 
-    user = fields.Nested(UserSchema, dump_only=True)
-    start_time = Moment(attribute="start", dump_only=True)
-    end_time = Moment(attribute="until", dump_only=True, allow_none=True)
-    layer = Text(dump_only=True, allow_none=True)
-    override = Text(dump_only=True, allow_none=True)
-    name = Text(dump_only=True)
+    user = fields.Nested(UserSchema, dump_only=True, metadata=explain("The person on call."))
+    start_time = Moment(
+        attribute="start",
+        dump_only=True,
+        metadata=explain("The start of the shift, also if it is before the requested time."),
+    )
+    end_time = Moment(
+        attribute="until",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The end of the shift, also if it is after the requested time; null: no end."),
+    )
+    layer = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The unique_id of the layer; null: the shift is from an override."),
+    )
+    override = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The unique_id of the override; null: the shift is from a layer."),
+    )
+    name = Text(dump_only=True, metadata=explain("The name of the layer or override."))
 
 
 class _ScheduleAnswerSchema(IncludedProblemsSchema):
-    """What the answers about a schedule have in common. `warnings` are sentences, for example that the host
-    does not know the time zone."""
+    """What the answers about a schedule have in common."""
 
-    schedule = Text(dump_only=True)
+    schedule = Text(dump_only=True, metadata=explain("The unique_id of the schedule."))
     name = Text(dump_only=True)
-    time_zone = Text(dump_only=True)
-    warnings = List(Text(), dump_only=True)
+    time_zone = Text(dump_only=True, metadata=explain("The IANA name of the schedule's time zone."))
+    warnings = List(
+        Text(),
+        dump_only=True,
+        metadata=explain("Sentences, for example that this host does not know the time zone."),
+    )
 
 
 class ScheduleTimelineSchema(_ScheduleAnswerSchema):
-    """The shifts of a schedule over a time. Only the first 1,000 conflicts by time are listed. The check may
-    have missed conflicts that begin at `conflicts_until` or later. `moved_handoffs` says from when until when
-    the handoffs of a layer are not at the local time of its start: only if `shift_time_in_dst` is false."""
+    """The shifts of a schedule over a time. Only the first 1,000 conflicts are listed."""
 
-    start = Moment(data_key="from", dump_only=True)
-    end = Moment(data_key="to", dump_only=True)
-    shifts = List(fields.Nested(ShiftSchema), dump_only=True)
-    moved_handoffs = List(fields.Nested(ScheduleProblemSchema), dump_only=True)
+    start = Moment(data_key="from", dump_only=True, metadata=explain("The start of the shown time."))
+    end = Moment(data_key="to", dump_only=True, metadata=explain("The end of the shown time."))
+    shifts = List(
+        fields.Nested(ShiftSchema), dump_only=True, metadata=explain("All shifts in this time, in order.")
+    )
+    moved_handoffs = List(
+        fields.Nested(ScheduleProblemSchema),
+        dump_only=True,
+        metadata=explain("Times in which a clock change moves the handoffs of a layer."),
+    )
 
 
 class CurrentShiftSchema(ShiftSchema):
-    """A present shift; `forwarded_to` is notified instead of `user`."""
+    """A present shift."""
 
-    forwarded_to = fields.Nested(UserSchema, dump_only=True, allow_none=True)
+    forwarded_to = fields.Nested(
+        UserSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Who is notified instead, by a forwarding rule; null: nobody else."),
+    )
 
 
 class HandoffSchema(Schema):
-    at = Moment(dump_only=True)
-    oncalls = List(fields.Nested(UserSchema), dump_only=True)
+    at = Moment(dump_only=True, metadata=explain("When the people on call change."))
+    oncalls = List(
+        fields.Nested(UserSchema), dump_only=True, metadata=explain("The people on call from then on.")
+    )
 
 
 class ScheduleOnCallSchema(_ScheduleAnswerSchema):
-    """Who is on call in a schedule at a time. `handoff` is the first change of people before `until`, with
-    the next people. `until` is 30 days later, or earlier for a very large schedule. Only the first 20 of the
-    `conflicts_count` conflicts are listed. The check may have missed conflicts that begin at
-    `conflicts_until` or later."""
+    """Who is on call in a schedule at a time. Only the first 20 conflicts are listed."""
 
-    at = Moment(dump_only=True)
-    until = Moment(dump_only=True)
-    oncalls = List(fields.Nested(CurrentShiftSchema), dump_only=True)
-    handoff = fields.Nested(HandoffSchema, dump_only=True, allow_none=True)
+    at = Moment(dump_only=True, metadata=explain("The time for which the answer holds."))
+    until = Moment(dump_only=True, metadata=explain("The end of the time that was searched for a handoff."))
+    oncalls = List(
+        fields.Nested(CurrentShiftSchema), dump_only=True, metadata=explain("The shifts at this time.")
+    )
+    handoff = fields.Nested(
+        HandoffSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The next change of the people on call; null: none before `until`."),
+    )
 
 
 PERIOD_QUERY = PeriodQuerySchema()

@@ -24,7 +24,7 @@ from schedules.oncall.shifts import EARLIEST
 from web.http import access
 from web.http.auth import viewer
 from web.http.concurrency_limit import ConcurrencyLimit, start_client_check
-from web.http.fields import Boolean, List, Moment, Number, Schema, Text, UserSchema
+from web.http.fields import Boolean, List, Moment, Number, Schema, Text, UserSchema, explain
 
 # The problems that an answer can include.
 CONFLICTS, GAPS = "conflicts", "gaps"
@@ -40,29 +40,59 @@ class ScheduleRefSchema(Schema):
 
 
 class ScheduleProblemSchema(Schema):
-    """A problem. `kind` is gap (nobody is on call), twice (a person is on call twice at the same time),
-    not_in_team (a person with an override or turns is not in the team) or handoffs_moved (a clock change
-    moves the handoffs of a layer). `what` is a sentence with times in the time zone of the schedule. The
-    first of `schedules` is the requested one. `minor`: the problem needs no action now."""
+    """A problem of a schedule."""
 
-    kind = Text(dump_only=True)
-    start_time = Moment(attribute="start", dump_only=True)
-    end_time = Moment(attribute="end", dump_only=True)
-    user = fields.Nested(UserSchema, dump_only=True, allow_none=True)
-    schedules = List(fields.Nested(ScheduleRefSchema), dump_only=True)
-    what = Text(dump_only=True)
-    minor = Boolean(dump_only=True)
+    kind = Text(
+        dump_only=True,
+        metadata=explain(
+            "`gap`, `twice` (one person on call twice), `not_in_team` or `handoffs_moved` (by a clock"
+            " change)."
+        ),
+    )
+    start_time = Moment(attribute="start", dump_only=True, metadata=explain("The start of the problem."))
+    end_time = Moment(attribute="end", dump_only=True, metadata=explain("The end of the problem."))
+    user = fields.Nested(
+        UserSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The person; null: the problem is not about a person."),
+    )
+    schedules = List(
+        fields.Nested(ScheduleRefSchema),
+        dump_only=True,
+        metadata=explain("The schedules of the problem, the requested one first."),
+    )
+    what = Text(
+        dump_only=True, metadata=explain("The problem as a sentence, with times in the schedule's time zone.")
+    )
+    minor = Boolean(dump_only=True, metadata=explain("true: the problem needs no action now."))
 
 
 class IncludedProblemsSchema(Schema):
-    """The problems that the request includes; all others are null. The earliest `conflicts` are listed, and
-    `conflicts_count` is the number of all. The check may have missed conflicts that begin at
-    `conflicts_until` or later."""
+    """The problems that the request includes; all others are null."""
 
-    gaps = List(fields.Nested(ScheduleProblemSchema), dump_only=True, allow_none=True)
-    conflicts = List(fields.Nested(ScheduleProblemSchema), dump_only=True, allow_none=True)
-    conflicts_count = Number(dump_only=True, allow_none=True)
-    conflicts_until = Moment(dump_only=True, allow_none=True)
+    gaps = List(
+        fields.Nested(ScheduleProblemSchema),
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Times in which nobody is on call; null: not requested."),
+    )
+    conflicts = List(
+        fields.Nested(ScheduleProblemSchema),
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The earliest conflicts; null: not requested."),
+    )
+    conflicts_count = Number(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("How many conflicts there are, up to about 1,000; null: not requested."),
+    )
+    conflicts_until = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Conflicts that begin at this time or later may be missing; null: not requested."),
+    )
 
 
 @dataclass(frozen=True, slots=True)

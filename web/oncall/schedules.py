@@ -35,6 +35,7 @@ from web.http.fields import (
     Text,
     TimeZone,
     Username,
+    explain,
     format_moment,
 )
 from web.http.permissions import get_permissions
@@ -60,6 +61,9 @@ class ChosenId(Text):
 
     _V4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
+    def __init__(self) -> None:
+        super().__init__(metadata=explain("A UUID of version 4, chosen by the client or generated."))
+
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         chosen = value.strip().lower() if isinstance(value, str) else ""
         return chosen if self._V4.fullmatch(chosen) else ""
@@ -74,9 +78,11 @@ class TimeOfDay(Text):
 
     _PARTS = re.compile("([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}))?")
 
-    def __init__(self, *, required: bool = False) -> None:
+    def __init__(self, *, required: bool = False, metadata: dict[str, str] | None = None) -> None:
         pattern = "^([01]?[0-9]|2[0-3]):[0-5]?[0-9](:[0-5]?[0-9])?$"
-        super().__init__(validate=validate.Regexp(pattern, error=self._WHY), required=required)
+        super().__init__(
+            validate=validate.Regexp(pattern, error=self._WHY), required=required, metadata=metadata
+        )
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
         parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))
@@ -92,33 +98,63 @@ class TimeOfDay(Text):
 class TurnSchema(Schema):
     """A turn in the rotation of a layer; a person may have more than one."""
 
-    user = Username(required=True, blank=False)
-    position = OptionalNumber(min_value=0)
+    user = Username(
+        required=True, blank=False, metadata=explain("The username of the person whose turn it is.")
+    )
+    position = OptionalNumber(
+        min_value=0, metadata=explain("The place in the rotation, from 1; null: that in the list.")
+    )
     unique_id = ChosenId()
 
 
 class RestrictionSchema(Schema):
-    """The time in which a layer is effective: `duration` seconds from a time of day, daily or weekly."""
+    """The time in which a layer is effective, daily or weekly."""
 
-    duration = Number(min_value=1, max_value=MAX_RESTRICTION_S, required=True)
-    start_day_of_week = OptionalNumber(min_value=0, max_value=7)
-    start_time_of_day = TimeOfDay(required=True)
+    duration = Number(
+        min_value=1,
+        max_value=MAX_RESTRICTION_S,
+        required=True,
+        metadata=explain("The length in seconds. It may go past midnight."),
+    )
+    start_day_of_week = OptionalNumber(
+        min_value=0,
+        max_value=7,
+        metadata=explain(
+            "The day of a weekly restriction, 1 (Monday) to 7 (Sunday). Ignored in a daily one."
+        ),
+    )
+    start_time_of_day = TimeOfDay(
+        required=True, metadata=explain("The start in the schedule's time zone, as `HH:MM:SS`.")
+    )
     unique_id = ChosenId()
 
 
 class LayerSchema(Schema):
     """A rotation: each of `users` is on call for `shift_length` seconds in turn."""
 
-    shift_length = Number(min_value=MIN_SHIFT_S, max_value=MAX_SHIFT_S, required=True)
-    restrictions = List(Nested(RestrictionSchema))
+    shift_length = Number(
+        min_value=MIN_SHIFT_S,
+        max_value=MAX_SHIFT_S,
+        required=True,
+        metadata=explain("The length of a turn in seconds."),
+    )
+    restrictions = List(
+        Nested(RestrictionSchema), metadata=explain("When the layer is in force; empty: always.")
+    )
     name = Text()
-    users = List(Nested(TurnSchema))
-    rotation_start_time = InputMoment(required=True)
-    rotation_end_time = OptionalMoment()
+    users = List(Nested(TurnSchema), metadata=explain("The people who take turns, in this order."))
+    rotation_start_time = InputMoment(required=True, metadata=explain("The start of the first turn."))
+    rotation_end_time = OptionalMoment(metadata=explain("There are no turns after this time; null: no end."))
     unique_id = ChosenId()
-    last_edited = Moment(dump_only=True, allow_none=True)
-    restriction_type = Choice(RestrictionType)
-    is_active = Boolean()
+    last_edited = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("When the content of the layer changed last; null: never."),
+    )
+    restriction_type = Choice(
+        RestrictionType, metadata=explain("How the restrictions repeat; default: 0, which ignores them.")
+    )
+    is_active = Boolean(metadata=explain("false: the layer is ignored; default: true."))
 
     @validates_schema
     def _check_times(self, layer: dict[str, Any], **kwargs: object) -> None:
@@ -134,12 +170,14 @@ class LayerSchema(Schema):
 
 
 class OverrideSchema(Schema):
-    """A person on call from `start_time` to `end_time` (exclusive) instead of the people of the layers."""
+    """A person on call for a time instead of the people of the layers."""
 
     name = Text()
-    user = Username(required=True, blank=False)
-    start_time = InputMoment(required=True)
-    end_time = InputMoment(required=True)
+    user = Username(required=True, blank=False, metadata=explain("The username of the person on call."))
+    start_time = InputMoment(
+        required=True, metadata=explain("From this time on, only people of overrides are on call.")
+    )
+    end_time = InputMoment(required=True, metadata=explain("The override ends just before this time."))
     unique_id = Text(dump_only=True)
 
     @validates_schema
@@ -158,17 +196,27 @@ class ScheduleSchema(Schema):
     name = Text(required=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
-    time_zone = TimeZone()
+    time_zone = TimeZone(
+        metadata=explain("The IANA name of the time zone of restrictions and handoffs; default: `UTC`.")
+    )
     team = Reference(dump_only=True)
-    layers = List(Nested(LayerSchema), max_items=MAX_LAYERS)
-    overrides = List(Nested(ListedOverrideSchema), max_items=MAX_OVERRIDES)
+    layers = List(
+        Nested(LayerSchema),
+        max_items=MAX_LAYERS,
+        metadata=explain("The rotations. The people of all layers are on call together."),
+    )
+    overrides = List(
+        Nested(ListedOverrideSchema),
+        max_items=MAX_OVERRIDES,
+        metadata=explain("People who are on call for a time instead of the people of the layers."),
+    )
     unique_id = Text(dump_only=True)
-    connections = Number(dump_only=True)
+    connections = Number(dump_only=True, metadata=explain("How many escalation policies use the schedule."))
     shift_time_in_dst = Boolean(
-        metadata={
-            "description": "true (the default of a new schedule): handoffs keep their local time when clocks"
+        metadata=explain(
+            "true (the default of a new schedule): handoffs keep their local time when clocks"
             " change for daylight saving. false: turns count in elapsed time, so handoffs move by an hour."
-        }
+        )
     )
 
 
