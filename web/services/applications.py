@@ -12,7 +12,7 @@ from models.tables.services import AddedApplication
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Choice, Moment, Schema, Text, Uuid
+from web.http.fields import Choice, Moment, Schema, Text, Uuid, explain
 from web.http.permissions import ADMIN, MEMBER, ReadWrite
 from web.http.resource import Resource
 
@@ -21,17 +21,22 @@ class ApplicationSchema(Schema):
     """An application of the catalogue. Fields without a use in Tocsin are constant (contract section 6)."""
 
     name = Text(dump_only=True)
-    icon_url = fields.Function(lambda application: "")
-    summary = Text(dump_only=True)
-    description = Text(attribute="summary", dump_only=True)
+    icon_url = fields.Function(lambda application: "", metadata=explain("Always empty."))
+    summary = Text(dump_only=True, metadata=explain("What the application sends."))
+    description = Text(attribute="summary", dump_only=True, metadata=explain("The same text as `summary`."))
     unique_id = Text(dump_only=True)
-    availability_plan_id = fields.Function(lambda application: 1)
-    setup_instructions = fields.Function(lambda application: "")
-    extension = Text(dump_only=True)
-    application_type = Choice(IntegrationType, dump_only=True)
-    categories = Text(dump_only=True)
-    documentation_link = fields.Function(lambda application: "")
-    is_active = fields.Function(lambda application: 1)
+    availability_plan_id = fields.Function(lambda application: 1, metadata=explain("Always 1."))
+    setup_instructions = fields.Function(lambda application: "", metadata=explain("Always empty."))
+    extension = Text(
+        dump_only=True,
+        metadata=explain("The name of the application in addresses. It selects how alerts are read."),
+    )
+    application_type = Choice(
+        IntegrationType, dump_only=True, metadata=explain("The direction of its integrations.")
+    )
+    categories = Text(dump_only=True, metadata=explain("Categories, with commas between them."))
+    documentation_link = fields.Function(lambda application: "", metadata=explain("Always empty."))
+    is_active = fields.Function(lambda application: 1, metadata=explain("Always 1."))
 
 
 class AddedApplicationValues(TypedDict):
@@ -42,14 +47,18 @@ class AddedApplicationValues(TypedDict):
 
 
 class AddedApplicationSchema(Schema):
-    """The id of an application that the catalogue does not have.
+    """The id of an application that the catalogue does not have."""
 
-    `kind` is the extension of an application of the catalogue: integrations with this id are as if they had
-    that application.
-    """
-
-    unique_id = Uuid(required=True, allow_none=False)
-    kind = Text(required=True, validate=validate.OneOf(KINDS))
+    unique_id = Uuid(
+        required=True, allow_none=False, metadata=explain("The id to add, which the catalogue does not have.")
+    )
+    kind = Text(
+        required=True,
+        validate=validate.OneOf(KINDS),
+        metadata=explain(
+            "The extension of an application of the catalogue. Integrations with this id act like it."
+        ),
+    )
     creation_date = Moment(dump_only=True)
 
 

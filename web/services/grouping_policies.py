@@ -15,7 +15,19 @@ from pipeline.rules.conditions import paths
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Boolean, Choice, List, Moment, Nested, Number, RawText, Reference, Schema, Text
+from web.http.fields import (
+    Boolean,
+    Choice,
+    List,
+    Moment,
+    Nested,
+    Number,
+    RawText,
+    Reference,
+    Schema,
+    Text,
+    explain,
+)
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
 
@@ -29,19 +41,33 @@ def _check_path(path: str) -> None:
 
 
 class MatchFieldsSchema(Schema):
-    static_fields = List(Text(validate=validate.OneOf(STATIC_FIELDS)), max_items=len(STATIC_FIELDS))
-    custom_fields = List(RawText(validate=_check_path), max_items=20)
+    static_fields = List(
+        Text(validate=validate.OneOf(STATIC_FIELDS)),
+        max_items=len(STATIC_FIELDS),
+        metadata=explain("Fields of the alert to compare."),
+    )
+    custom_fields = List(
+        RawText(validate=_check_path),
+        max_items=20,
+        metadata=explain("Paths into the payload to compare, for example `labels.cluster`."),
+    )
 
 
 class GroupingPolicySchema(Schema):
-    """Alerts with the same values in any (1) or all (2) fields within some minutes become one incident."""
+    """Alerts with the same values within some minutes become one incident."""
 
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
-    match_mode = Choice(MatchMode)
-    match_fields = Nested(MatchFieldsSchema, required=True)
-    time_window = Number(min_value=1, max_value=20)
-    is_active = Boolean()
+    match_mode = Choice(MatchMode, metadata=explain("How many of the fields must be equal; default: 1."))
+    match_fields = Nested(
+        MatchFieldsSchema, required=True, metadata=explain("The fields to compare, at least one.")
+    )
+    time_window = Number(
+        min_value=1,
+        max_value=20,
+        metadata=explain("Minutes in which alerts with equal values join one incident; default: 5."),
+    )
+    is_active = Boolean(metadata=explain("false: the policy groups nothing; default: true."))
     created_at = Moment(attribute="creation_date", dump_only=True)
     updated_at = Moment(dump_only=True)
 

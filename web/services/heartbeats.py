@@ -14,7 +14,7 @@ from pipeline.sources import heartbeat
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import Boolean, Moment, Number, Schema
+from web.http.fields import Boolean, Moment, Number, Schema, explain
 from web.http.resource import config_transaction, lock_row, lock_services
 
 # Default period and grace of a new heartbeat integration, in seconds.
@@ -23,13 +23,27 @@ MIN_S, MAX_S = 30, 31 * 24 * 3600
 
 
 class HeartbeatSchema(Schema):
-    """A heartbeat: seconds between two pings (`every`; 0: no pings expected), and seconds of `grace`."""
+    """How often a ping is expected, and whether one is missing."""
 
-    every = Number(min_value=0, max_value=MAX_S)
-    grace = Number(min_value=0, max_value=MAX_S)
-    last_ping = Moment(allow_none=True, dump_only=True)
-    expected_at = Moment(allow_none=True, dump_only=True)
-    is_missing = Boolean(dump_only=True)
+    every = Number(
+        min_value=0,
+        max_value=MAX_S,
+        metadata=explain("Seconds between two pings; default: 300. 0: no ping is expected."),
+    )
+    grace = Number(
+        min_value=0, max_value=MAX_S, metadata=explain("Seconds that a ping may be late; default: 60.")
+    )
+    last_ping = Moment(
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("When the last ping without a failure came; null: never."),
+    )
+    expected_at = Moment(
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("A ping is missing if none comes until this time; null: none is expected."),
+    )
+    is_missing = Boolean(dump_only=True, metadata=explain("true: a ping is missing now."))
 
     @validates("every")
     def _require_length(self, seconds: int, **kwargs: object) -> None:

@@ -16,7 +16,7 @@ from models.tables.teams import Team
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
-from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Reference, Schema, Text, Username
+from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Reference, Schema, Text, Username, explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
 from web.services import heartbeats
@@ -36,17 +36,34 @@ class IntegrationSchema(Schema):
     description = Text(limit=LONG_TEXT)
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
-    application = Text(required=True, limit=36)
-    application_reference = fields.Nested(ApplicationSchema, dump_only=True)
-    integration_key = Text(dump_only=True)
+    application = Text(
+        required=True, limit=36, metadata=explain("The unique_id of the application that sends the alerts.")
+    )
+    application_reference = fields.Nested(
+        ApplicationSchema, dump_only=True, metadata=explain("The application.")
+    )
+    integration_key = Text(
+        dump_only=True, metadata=explain("The key in the addresses of alerts. It is a secret.")
+    )
     created_by = Username(dump_only=True)
-    is_enabled = Boolean()
+    is_enabled = Boolean(metadata=explain("false: requests with the key get 404; default: true."))
     create_incidents_for = Choice(
         names={0: "none", 1: "critical", 2: "critical and error", 3: "critical, error and warning"},
+        metadata=explain("Alerts of these levels open incidents; default: 1. The level info opens none."),
     )
-    integration_type = Choice(IntegrationType)
-    default_urgency = Choice(Urgency)
-    webhook_url = fields.Function(lambda integration: webhook_url(integration))
+    integration_type = Choice(
+        IntegrationType,
+        metadata=explain("The direction; default: 0. Tocsin sends nothing to outbound integrations."),
+    )
+    default_urgency = Choice(
+        Urgency, metadata=explain("The urgency of new incidents, if no rule changes it; default: 1.")
+    )
+    webhook_url = fields.Function(
+        lambda integration: webhook_url(integration),
+        metadata=explain(
+            "The address to which the application sends alerts; empty for an outbound integration."
+        ),
+    )
 
 
 def webhook_url(integration: Integration) -> str:
@@ -155,7 +172,9 @@ def _is_heartbeat_after(row: Integration | None, values: Mapping[str, object]) -
 
 
 class KeyOwnerSchema(Schema):
-    integration_unique_id = Reference(required=True, blank=False)
+    integration_unique_id = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of the integration that gets a new key.")
+    )
 
 
 def regenerate_key() -> Integration:

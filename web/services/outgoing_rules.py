@@ -4,14 +4,16 @@ from models.tables.rules import OutgoingRule
 from models.tables.services import Integration
 from web.http import access
 from web.http.auth import viewer
-from web.http.fields import Boolean, RuleJson, Schema, Text
+from web.http.fields import Boolean, RuleJson, Schema, Text, explain
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
 
 
 class OutgoingRuleSchema(Schema):
     unique_id = Text(dump_only=True)
-    is_enabled = Boolean()
+    is_enabled = Boolean(
+        metadata=explain("Whether the rule counts; default: true. Tocsin only stores outgoing rules.")
+    )
     rule_json = RuleJson()
 
 

@@ -32,6 +32,7 @@ from web.http.fields import (
     Schema,
     Text,
     Username,
+    explain,
 )
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, lock_services
@@ -43,19 +44,58 @@ class ServiceSchema(Schema):
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
     unique_id = Text(dump_only=True)
-    auto_resolve_timeout = Number(min_value=0, max_value=SECONDS_LIMIT)
+    auto_resolve_timeout = Number(
+        min_value=0,
+        max_value=SECONDS_LIMIT,
+        metadata=explain("Seconds after which an open incident is resolved; 0 (default): never."),
+    )
     created_by = Username(dump_only=True)
-    team_priority = Reference(required=True)
-    task_template = Reference()
-    acknowledgement_timeout_enabled = Boolean()
-    acknowledgement_timeout = Number(min_value=0, max_value=SECONDS_LIMIT)
-    status = Choice(ServiceStatus)
-    escalation_policy = Reference(required=True, blank=False)
+    team_priority = Reference(
+        required=True, metadata=explain("The unique_id of the priority of new incidents; null: none.")
+    )
+    task_template = Reference(
+        metadata=explain("The unique_id of the task template whose tasks each new incident gets; null: none.")
+    )
+    acknowledgement_timeout_enabled = Boolean(
+        metadata=explain("Whether `acknowledgement_timeout` is in force; default: false.")
+    )
+    acknowledgement_timeout = Number(
+        min_value=0,
+        max_value=SECONDS_LIMIT,
+        metadata=explain(
+            "Seconds after which an acknowledged incident is triggered again; default: 600. More than"
+            " 600 while enabled."
+        ),
+    )
+    status = Choice(
+        ServiceStatus,
+        metadata=explain(
+            "The status; default: 1. While it is 0, alerts open no incidents. Tocsin itself sets only 4."
+        ),
+    )
+    escalation_policy = Reference(
+        required=True,
+        blank=False,
+        metadata=explain("The unique_id of the escalation policy of new incidents."),
+    )
     team = Reference(dump_only=True)
-    sla = Reference(required=True)
-    under_maintenance = Boolean()
-    collation = Choice(Collation)
-    collation_time = Number(min_value=0)
+    sla = Reference(required=True, metadata=explain("The unique_id of the SLA of new incidents; null: none."))
+    under_maintenance = Boolean(
+        metadata=explain("true: alerts open no incidents, as in a maintenance window; default: false.")
+    )
+    collation = Choice(
+        Collation,
+        metadata=explain(
+            "Which alerts of the service join one incident, beside those with the same entity_id; default: 0."
+        ),
+    )
+    collation_time = Number(
+        min_value=0,
+        metadata=explain(
+            "Minutes in which alerts join one incident while `collation` is 1: more than 1, less than"
+            " 1,440; default: 0."
+        ),
+    )
 
 
 # Objects of its own team that a service may refer to.
