@@ -34,15 +34,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextField:
-    """A text of an action. `check` raises ValueError if the text is not valid."""
+    """A text of an action. `check` raises ValueError if the text is not valid.
+
+    `meaning` is its sentence in the description of the interface. COMMON_FIELDS have those of their names.
+    """
 
     name: str = "value"
     check: Callable[[str], object] = str
     max_length: int = MAX_TEXT_LENGTH
+    meaning: str = ""
 
 
 # The fields of every action. An action that does not use them stores the sent values and ignores them.
-COMMON_FIELDS = (TextField("key", max_length=255), TextField("value"))
+COMMON_FIELDS = (
+    TextField("key", max_length=255, meaning="The unique_id of the incident role, for action 11."),
+    TextField("value", meaning="A text, template, number or ids, or the object if the field for it is null."),
+)
 
 
 @dataclass(frozen=True, slots=True)

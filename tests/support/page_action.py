@@ -18,5 +18,8 @@ def page_loudly(alert, action, context):
     return Change(changed, alert.message, text)
 
 
-FIELDS, REFERENCES = (TextField("marks", check_marks),), (ReferenceField(Kind.USER, "listener"),)
+FIELDS, REFERENCES = (
+    (TextField("marks", check_marks, meaning="How many marks."),),
+    (ReferenceField(Kind.USER, "listener"),),
+)
 ACTIONS[99] = RuleActionSpec(99, FIELDS, REFERENCES, page_loudly)

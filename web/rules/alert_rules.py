@@ -28,6 +28,7 @@ from web.http.fields import (
     Schema,
     Text,
     TextOrNumber,
+    explain,
 )
 from web.http.permissions import get_permissions
 from web.http.resource import OrderedResource
@@ -42,14 +43,20 @@ MAX_ACTIONS = 30
 
 
 class ConditionSchema(Schema):
-    """A condition on the alert type (`pattern` names it), or on the payload (`pattern` is searched in the
-    value at `alert_field`)."""
+    """A condition on the alert type or on the payload."""
 
     unique_id = Text(dump_only=True)
-    alert_condition_type = Choice(AlertConditionType, required=True)
-    alert_field = RawText(limit=paths.MAX_PATH_LENGTH)
-    pattern = TextOrNumber(limit=patterns.MAX_PATTERN_LENGTH)
-    position = OptionalNumber(min_value=0)
+    alert_condition_type = Choice(
+        AlertConditionType, required=True, metadata=explain("The part of the alert that is compared.")
+    )
+    alert_field = RawText(
+        limit=paths.MAX_PATH_LENGTH, metadata=explain("The path in the payload, for type 2.")
+    )
+    pattern = TextOrNumber(
+        limit=patterns.MAX_PATTERN_LENGTH,
+        metadata=explain("The alert type, or what is searched at the path."),
+    )
+    position = OptionalNumber(min_value=0, metadata=explain("The place among the conditions."))
 
     @validates_schema
     def _check_fields(self, data: dict[str, Any], **kwargs: object) -> None:
@@ -75,14 +82,27 @@ _CONDITIONS: dict[AlertConditionType, dict[str, Callable[[str], object]]] = {
 
 class AlertRuleSchema(Schema):
     unique_id = Text(dump_only=True)
-    rule_type = Choice(RuleType)
+    rule_type = Choice(RuleType, metadata=explain("How many of `conditions` must match; default: 0."))
     description = Text(limit=LONG_TEXT)
-    stop = Boolean()
-    position = OptionalNumber(min_value=0)
-    conditions = List(Nested(ConditionSchema), max_items=MAX_CONDITIONS)
-    actions = List(Nested(ActionSchema), max_items=MAX_ACTIONS)
+    stop = Boolean(metadata=explain("true: after a match, later rules are not evaluated; default: false."))
+    position = OptionalNumber(
+        min_value=0,
+        metadata=explain(
+            "The place among the rules; missing or 0: last in a create, unchanged in an update."
+        ),
+    )
+    conditions = List(
+        Nested(ConditionSchema),
+        max_items=MAX_CONDITIONS,
+        metadata=explain("Conditions in addition to `rule_json`."),
+    )
+    actions = List(
+        Nested(ActionSchema),
+        max_items=MAX_ACTIONS,
+        metadata=explain("What a matching rule does, in this order."),
+    )
     rule_json = RuleJson()
-    is_enabled = Boolean()
+    is_enabled = Boolean(metadata=explain("false: the rule is not evaluated; default: true."))
 
     @pre_load
     def _merge_names(self, data: object, **kwargs: object) -> object:

@@ -50,6 +50,7 @@ from web.http.fields import (
     RuleJson,
     Schema,
     Text,
+    explain,
 )
 from web.rules import alert_rules
 from web.rules.rule_actions import ACTION_NAMES, ActionSchema
@@ -67,59 +68,110 @@ SOURCE = validate.OneOf([*SOURCES, ""], error=f"Must be one of: {', '.join(SOURC
 
 
 class DryRunSchema(Schema):
-    """A draft of a rule, and the alert to try it on: either `payload` or `alert`.
-
-    `payload` is a body of the tool `source` (default: generic). `alert` is the id of a past alert, which is
-    used as it arrived. The draft may refer to objects of the team of `integration` (default: the integration
-    of the alert). `at` is the assumed time of arrival (default: now); `seconds_since_last` is the assumed
-    time since the end of the last similar incident.
-    """
+    """A draft of a rule, and the alert to try it on: either `payload` or `alert`."""
 
     rule_json = RuleJson()
-    rule_type = Choice(RuleType)
-    conditions = List(Nested(alert_rules.ConditionSchema), max_items=alert_rules.MAX_CONDITIONS)
-    actions = List(Nested(ActionSchema), max_items=alert_rules.MAX_ACTIONS)
-    payload = fields.Dict(allow_none=True)
-    source = Text(limit=64, validate=SOURCE)
-    alert = Text(limit=64)
-    integration = Reference()
-    at = QueryMoment()
+    rule_type = Choice(RuleType, metadata=explain("How many of `conditions` must match; default: 0."))
+    conditions = List(
+        Nested(alert_rules.ConditionSchema),
+        max_items=alert_rules.MAX_CONDITIONS,
+        metadata=explain("Conditions in addition to `rule_json`."),
+    )
+    actions = List(
+        Nested(ActionSchema), max_items=alert_rules.MAX_ACTIONS, metadata=explain("The actions of the draft.")
+    )
+    payload = fields.Dict(
+        allow_none=True, metadata=explain("A body as `source` sends it, instead of `alert`.")
+    )
+    source = Text(
+        limit=64,
+        validate=SOURCE,
+        metadata=explain("The application that sends such a body; default: `generic`."),
+    )
+    alert = Text(
+        limit=64,
+        metadata=explain("The unique_id of a past alert, instead of `payload`. It is used as it arrived."),
+    )
+    integration = Reference(
+        metadata=explain(
+            "The unique_id of the integration whose team's objects the draft may name; default: that"
+            " of the alert."
+        )
+    )
+    at = QueryMoment(metadata=explain("The assumed time of arrival; default: now."))
     seconds_since_last = fields.Float(
-        allow_none=True, allow_nan=False, validate=validate.Range(min=0, max=1e10)
+        allow_none=True,
+        allow_nan=False,
+        validate=validate.Range(min=0, max=1e10),
+        metadata=explain("The assumed seconds since the last similar incident; null: there was none."),
     )
 
 
 class ConditionStepSchema(Schema):
-    depth = Number(dump_only=True)
-    logic = Text(dump_only=True)
-    matches = Boolean(dump_only=True)
-    note = Text(dump_only=True, allow_none=True)
-    read = fields.Dict(dump_only=True)
+    depth = Number(dump_only=True, metadata=explain("How deep the part is nested, from 0."))
+    logic = Text(dump_only=True, metadata=explain("This part of the condition, as JSON Logic."))
+    matches = Boolean(dump_only=True, metadata=explain("Whether this part matches."))
+    note = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Why this part could not match, or what in it is unknown; null: nothing to say."),
+    )
+    read = fields.Dict(
+        dump_only=True,
+        metadata=explain("The values that this part read, by name; null: the alert has no such value."),
+    )
 
 
 class ActionResultSchema(Schema):
-    action_type = Choice(names=ACTION_NAMES, dump_only=True)
-    before = Text(dump_only=True, allow_none=True, data_key="from")
-    to = Text(dump_only=True, allow_none=True)
-    note = Text(dump_only=True, allow_none=True)
+    action_type = Choice(names=ACTION_NAMES, dump_only=True, metadata=explain("The action."))
+    before = Text(
+        dump_only=True,
+        allow_none=True,
+        data_key="from",
+        metadata=explain("The value before the action; null: none."),
+    )
+    to = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The value after the action; null: nothing changed."),
+    )
+    note = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Why the action changed nothing, or not everything; null: it changed all."),
+    )
 
 
 class DryRunResultSchema(Schema):
-    """The result. `logic` is the condition as JSON Logic; `read` has the values that the condition read.
+    """The result of a try."""
 
-    A value is null if the alert does not have it. `warnings` name what the condition reads and no alert has.
-    `trace` has a step for each part of the condition;
-    `actions` has the changes that the actions would make if the rule matches.
-    """
-
-    matches = Boolean(dump_only=True)
-    note = Text(dump_only=True, allow_none=True)
-    read = fields.Dict(dump_only=True)
-    logic = Text(dump_only=True)
-    trace = List(fields.Nested(ConditionStepSchema), dump_only=True)
-    trace_is_truncated = Boolean(dump_only=True)
-    actions = List(fields.Nested(ActionResultSchema), dump_only=True)
-    warnings = List(Text(), dump_only=True)
+    matches = Boolean(dump_only=True, metadata=explain("Whether the rule matches."))
+    note = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain(
+            "Why the condition could not match, or what in it is unknown; null: nothing to say."
+        ),
+    )
+    read = fields.Dict(
+        dump_only=True,
+        metadata=explain("The values that the condition read, by name; null: the alert has no such value."),
+    )
+    logic = Text(dump_only=True, metadata=explain("The whole condition, as JSON Logic."))
+    trace = List(
+        fields.Nested(ConditionStepSchema),
+        dump_only=True,
+        metadata=explain("A step for each part of the condition."),
+    )
+    trace_is_truncated = Boolean(dump_only=True, metadata=explain("true: `trace` has not all steps."))
+    actions = List(
+        fields.Nested(ActionResultSchema),
+        dump_only=True,
+        metadata=explain("The changes by the actions; empty if the rule does not match."),
+    )
+    warnings = List(
+        Text(), dump_only=True, metadata=explain("What the condition reads and no alert has, as sentences.")
+    )
 
 
 DRY_RUN = DryRunSchema()

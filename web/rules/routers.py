@@ -30,6 +30,7 @@ from web.http.fields import (
     RuleJson,
     Schema,
     Text,
+    explain,
 )
 from web.http.permissions import ADMIN, ReadWrite
 from web.http.resource import OrderedResource, Resource, config_transaction, lock_row
@@ -43,11 +44,17 @@ class RouterSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text()
     description = Text(limit=LONG_TEXT)
-    account = Reference(dump_only=True)
-    is_enabled = Boolean()
-    integration_key = Text(dump_only=True)
+    account = Reference(dump_only=True, metadata=explain("The unique_id of the account."))
+    is_enabled = Boolean(metadata=explain("false: requests with the key get 404; default: true."))
+    integration_key = Text(
+        dump_only=True, metadata=explain("The key in the addresses of alerts. It is a secret.")
+    )
     created_at = Moment(attribute="creation_date", dump_only=True)
-    account_identifier = Text(attribute="account.account_identifier", dump_only=True)
+    account_identifier = Text(
+        attribute="account.account_identifier",
+        dump_only=True,
+        metadata=explain("The account in addresses of alerts: five characters."),
+    )
 
 
 class Routers(Resource[GlobalRouter, Account]):
@@ -93,14 +100,31 @@ class StoredAction(TypedDict):
 
 
 class RouterActionSchema(Schema):
-    """An action of a rule. `integration` is an integration's id or key, or the object from an answer."""
+    """An action of a rule. `integration` may also be the object from an answer."""
 
     unique_id = Text(dump_only=True)
-    action_type = Choice(RouterAction, required=True)
-    integration = Reference(load_only=True)
-    service = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
-    team = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
-    integration_obj = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
+    action_type = Choice(RouterAction, required=True, metadata=explain("What to do with a matching alert."))
+    integration = Reference(
+        load_only=True, metadata=explain("The unique_id or key of the integration that gets the alert.")
+    )
+    service = fields.Nested(
+        TargetNameSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The service of the integration; null: none."),
+    )
+    team = fields.Nested(
+        TargetNameSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The team of the integration; null: none."),
+    )
+    integration_obj = fields.Nested(
+        TargetNameSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The integration that gets the alert; null: none."),
+    )
 
     @pre_load
     def _merge_names(self, data: object, **kwargs: object) -> object:
@@ -112,10 +136,15 @@ class RouterActionSchema(Schema):
 class RouterRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text()
-    position = Number(dump_only=True)
+    position = Number(
+        dump_only=True,
+        metadata=explain("The place among the rules, from 1. The first rule that matches decides."),
+    )
     rule_json = RuleJson()
-    actions = List(Nested(RouterActionSchema), max_items=MAX_ACTIONS)
-    router = Reference(dump_only=True)
+    actions = List(
+        Nested(RouterActionSchema), max_items=MAX_ACTIONS, metadata=explain("Where a matching alert goes.")
+    )
+    router = Reference(dump_only=True, metadata=explain("The unique_id of the router."))
 
 
 class RouterRules(OrderedResource[RouterRule, GlobalRouter]):
@@ -159,10 +188,12 @@ class RouterRules(OrderedResource[RouterRule, GlobalRouter]):
 
 
 class MoveSchema(Schema):
-    """A rule and its new position. A position after the end means the last position."""
+    """A rule and its new position."""
 
-    rule = Reference(required=True, blank=False)
-    position = Number(required=True, min_value=1)
+    rule = Reference(required=True, blank=False, metadata=explain("The unique_id of the rule."))
+    position = Number(
+        required=True, min_value=1, metadata=explain("The new place, from 1. After the end: the last place.")
+    )
 
 
 def move(router_id: str) -> list[RouterRule]:

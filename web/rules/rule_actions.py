@@ -18,7 +18,7 @@ from models.tables.teams import IncidentRole, Priority, Sla, Tag, Team
 from pipeline.rules.action_table import ACTIONS, COMMON_FIELDS, Kind, ReferenceField, TextField, get_ids
 from web.http import access
 from web.http.errors import reject
-from web.http.fields import Choice, Reference, Schema, Text, TextOrNumber, Username
+from web.http.fields import Choice, Reference, Schema, Text, TextOrNumber, Username, explain
 from web.oncall.escalation_policies import find_usable_schedules
 from web.services.services import find_usable_policies
 
@@ -36,21 +36,30 @@ def _build_schema() -> type[marshmallow.Schema]:
     """Build the schema of an action. A reference is in `value` or in the field of its kind."""
     found: dict[str, marshmallow.fields.Field[Any]] = {
         "unique_id": Text(dump_only=True),
-        "action_type": Choice(names=ACTION_NAMES, required=True),
+        "action_type": Choice(names=ACTION_NAMES, required=True, metadata=explain("What the action does.")),
     }
     for name, field in FIELDS.items():
         found[name] = _build_field(field)
         if name == "value":
-            found["value_reference_name"] = Text(dump_only=True, allow_none=True)
+            found["value_reference_name"] = _build_name("the action")
         if name in NAMED_FIELDS:
-            found[f"{name}_name"] = Text(dump_only=True, allow_none=True)
+            found[f"{name}_name"] = _build_name(f"`{name}`")
     return Schema.from_dict(found, name="ActionSchema")
 
 
 def _build_field(field: TextField | ReferenceField) -> marshmallow.fields.Field[Any]:
     if isinstance(field, TextField):
-        return TextOrNumber(limit=field.max_length)
-    return Username() if field.kind is Kind.USER else Reference()
+        return TextOrNumber(limit=field.max_length, metadata=explain(field.meaning))
+    if field.kind is Kind.USER:
+        return Username(metadata=explain("The username of the person for the action; null: see `value`."))
+    return Reference(
+        metadata=explain(f"The unique_id of the {field.kind} for the action; null: see `value`.")
+    )
+
+
+def _build_name(owner: str) -> Text:
+    says = explain(f"The name of the object to which {owner} refers; null: none, or it was deleted.")
+    return Text(dump_only=True, allow_none=True, metadata=says)
 
 
 ActionSchema = _build_schema()

@@ -46,5 +46,5 @@ def test_the_description_has_the_action_and_its_fields(ask):
     schema = ask("GET", "/api/openapi.json", who=None).json["components"]["schemas"]["Action"]["properties"]
 
     assert schema["action_type"]["enum"] == [*range(1, 20), 99]
-    assert schema["marks"] == {"type": "string", "maxLength": 16 * 1024}
+    assert schema["marks"] == {"type": "string", "maxLength": 16 * 1024, "description": "How many marks."}
     assert schema["listener"]["type"] == ["string", "null"]
