@@ -25,7 +25,17 @@ from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.errors import reject
-from web.http.fields import SECONDS_LIMIT, List, Number, OptionalChoice, OptionalFloat, QueryDay, Schema, Text
+from web.http.fields import (
+    SECONDS_LIMIT,
+    List,
+    Number,
+    OptionalChoice,
+    OptionalFloat,
+    QueryDay,
+    Schema,
+    Text,
+    explain,
+)
 from web.incidents import filters
 from web.incidents.filters import id_list, without_index
 
@@ -44,56 +54,93 @@ COMPARATOR = validate.OneOf(["gt", "lt", ""], error="Must be gt or lt.")
 
 
 class AnalyticsFilterSchema(Schema):
-    """A filter for analytics. A missing or empty field sets no limit, except the dates.
+    """A filter for analytics. A missing or empty field sets no limit, except the dates."""
 
-    The dates are days in the time zone of the user, both included. Without `to_date`, the period ends today.
-    Without `from_date`, it has 366 days, which is the longest period. The username `Unassigned` means
-    incidents without an assignee. `child_incident`: `exclude` leaves out incidents that are merged into
-    others. `tta` and `ttr` are times until the acknowledgement and until the resolution in seconds; the
-    comparators say whether an incident's time must be greater (`gt`) or less (`lt`).
-    """
-
-    from_date = QueryDay()
-    to_date = QueryDay()
+    from_date = QueryDay(
+        metadata=explain("The first day, in your time zone; null: 366 days that end with `to_date`.")
+    )
+    to_date = QueryDay(metadata=explain("The last day, in your time zone; null: today."))
     team_ids = id_list()
     service_ids = id_list()
-    user_ids = id_list()
+    user_ids = id_list("Only incidents assigned to one of these usernames; `Unassigned`: to nobody.")
     priority_ids = id_list()
     sla_ids = id_list()
     escalation_policy_ids = id_list()
     tag_ids = id_list()
-    urgency = OptionalChoice(members=Urgency)
-    child_incident = Text(allow_none=True)
-    tta = OptionalFloat(allow_nan=False, validate=validate.Range(min=0, max=SECONDS_LIMIT))
-    tta_comparator = Text(allow_none=True, validate=COMPARATOR)
-    ttr = OptionalFloat(allow_nan=False, validate=validate.Range(min=0, max=SECONDS_LIMIT))
-    ttr_comparator = Text(allow_none=True, validate=COMPARATOR)
+    urgency = OptionalChoice(members=Urgency, metadata=explain("Only incidents of this urgency; null: all."))
+    child_incident = Text(
+        allow_none=True,
+        metadata=explain(
+            "`exclude`: without incidents that are merged into others. Other texts and null: all."
+        ),
+    )
+    tta = OptionalFloat(
+        allow_nan=False,
+        validate=validate.Range(min=0, max=SECONDS_LIMIT),
+        metadata=explain("Seconds until the acknowledgement, for `tta_comparator`; null: no limit."),
+    )
+    tta_comparator = Text(
+        allow_none=True,
+        validate=COMPARATOR,
+        metadata=explain("`gt`: the incident took longer than `tta`; `lt`: less."),
+    )
+    ttr = OptionalFloat(
+        allow_nan=False,
+        validate=validate.Range(min=0, max=SECONDS_LIMIT),
+        metadata=explain(
+            "Seconds until the resolution, for `ttr_comparator`; null: no limit. Not less than `tta`."
+        ),
+    )
+    ttr_comparator = Text(
+        allow_none=True,
+        validate=COMPARATOR,
+        metadata=explain("`gt`: the incident took longer than `ttr`; `lt`: less."),
+    )
 
 
 class IncidentStatsSchema(Schema):
-    """Numbers of incidents by status; the last four are of incidents that are assigned to the user."""
+    """Numbers of incidents by status."""
 
-    total_incidents = Number(dump_only=True)
-    total_triggered_incidents = Number(dump_only=True)
-    total_acknowledged_incidents = Number(dump_only=True)
-    total_resolved_incidents = Number(dump_only=True)
-    user_total_incidents = Number(dump_only=True)
-    user_triggered_incidents = Number(dump_only=True)
-    user_acknowledged_incidents = Number(dump_only=True)
-    user_resolved_incidents = Number(dump_only=True)
+    total_incidents = Number(dump_only=True, metadata=explain("Incidents of the period."))
+    total_triggered_incidents = Number(
+        dump_only=True, metadata=explain("Incidents of the period that are triggered now.")
+    )
+    total_acknowledged_incidents = Number(
+        dump_only=True, metadata=explain("Incidents of the period that are acknowledged now.")
+    )
+    total_resolved_incidents = Number(
+        dump_only=True, metadata=explain("Incidents of the period that are resolved now.")
+    )
+    user_total_incidents = Number(
+        dump_only=True, metadata=explain("Incidents of the period that are assigned to you.")
+    )
+    user_triggered_incidents = Number(
+        dump_only=True,
+        metadata=explain("Incidents of the period that are assigned to you and triggered now."),
+    )
+    user_acknowledged_incidents = Number(
+        dump_only=True,
+        metadata=explain("Incidents of the period that are assigned to you and acknowledged now."),
+    )
+    user_resolved_incidents = Number(
+        dump_only=True, metadata=explain("Incidents of the period that are assigned to you and resolved now.")
+    )
 
 
 class MetricsSchema(Schema):
-    """`total_acknowledged` includes resolved incidents.
+    """Numbers of incidents, and mean times."""
 
-    The means are of the incidents that have the date; 0 if none has it.
-    """
-
-    total_incidents = Number(dump_only=True)
-    total_acknowledged = Number(dump_only=True)
-    total_resolved = Number(dump_only=True)
-    mtta_seconds = fields.Float(dump_only=True)
-    mttr_seconds = fields.Float(dump_only=True)
+    total_incidents = Number(dump_only=True, metadata=explain("Incidents of the period."))
+    total_acknowledged = Number(
+        dump_only=True, metadata=explain("Incidents of the period that are acknowledged or resolved.")
+    )
+    total_resolved = Number(dump_only=True, metadata=explain("Incidents of the period that are resolved."))
+    mtta_seconds = fields.Float(
+        dump_only=True, metadata=explain("Mean seconds until the acknowledgement; 0: none was acknowledged.")
+    )
+    mttr_seconds = fields.Float(
+        dump_only=True, metadata=explain("Mean seconds until the resolution; 0: none was resolved.")
+    )
 
 
 class MeasuredObjectSchema(Schema):
@@ -102,47 +149,61 @@ class MeasuredObjectSchema(Schema):
 
 
 class MeasuredUserSchema(Schema):
-    full_name = fields.Function(get_display_name)
+    full_name = fields.Function(get_display_name, metadata=explain("The full name of the person."))
     username = Text(dump_only=True)
 
 
 class TeamMetricsSchema(MetricsSchema):
-    team = fields.Nested(MeasuredObjectSchema, dump_only=True)
+    team = fields.Nested(MeasuredObjectSchema, dump_only=True, metadata=explain("The team."))
 
 
 class ServiceMetricsSchema(TeamMetricsSchema):
-    service = fields.Nested(MeasuredObjectSchema, dump_only=True)
+    service = fields.Nested(MeasuredObjectSchema, dump_only=True, metadata=explain("The service."))
 
 
 class UserMetricsSchema(MetricsSchema):
-    user = fields.Nested(MeasuredUserSchema, dump_only=True)
+    user = fields.Nested(MeasuredUserSchema, dump_only=True, metadata=explain("The assignee."))
 
 
 class TeamAnalyticsSchema(Schema):
     """The metrics of all incidents, and of each team with at least one incident."""
 
-    all_teams = fields.Nested(MetricsSchema, dump_only=True)
-    team_records = List(fields.Nested(TeamMetricsSchema), dump_only=True)
+    all_teams = fields.Nested(MetricsSchema, dump_only=True, metadata=explain("All incidents of the period."))
+    team_records = List(
+        fields.Nested(TeamMetricsSchema),
+        dump_only=True,
+        metadata=explain("Each team with at least one incident."),
+    )
 
 
 class ServiceAnalyticsSchema(Schema):
-    """The metrics of all incidents, and of each service with at least one incident.
+    """The metrics of all incidents, and of each service with at least one incident."""
 
-    `all_services` includes the incidents of deleted services.
-    """
-
-    all_services = fields.Nested(MetricsSchema, dump_only=True)
-    service_records = List(fields.Nested(ServiceMetricsSchema), dump_only=True)
+    all_services = fields.Nested(
+        MetricsSchema,
+        dump_only=True,
+        metadata=explain("All incidents of the period, also those of deleted services."),
+    )
+    service_records = List(
+        fields.Nested(ServiceMetricsSchema),
+        dump_only=True,
+        metadata=explain("Each service with at least one incident."),
+    )
 
 
 class UserAnalyticsSchema(Schema):
-    """The metrics of all incidents, and of each user to whom at least one incident is assigned.
+    """The metrics of all incidents, and of each user to whom at least one incident is assigned."""
 
-    `all_users` includes incidents without an assignee.
-    """
-
-    all_users = fields.Nested(MetricsSchema, dump_only=True)
-    user_records = List(fields.Nested(UserMetricsSchema), dump_only=True)
+    all_users = fields.Nested(
+        MetricsSchema,
+        dump_only=True,
+        metadata=explain("All incidents of the period, also those without an assignee."),
+    )
+    user_records = List(
+        fields.Nested(UserMetricsSchema),
+        dump_only=True,
+        metadata=explain("Each person with at least one incident."),
+    )
 
 
 FILTER = AnalyticsFilterSchema()

@@ -23,7 +23,7 @@ from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from web.http import access, paging, serialization
 from web.http.auth import viewer
 from web.http.errors import BadRequest
-from web.http.fields import Choice, List, Moment, RawData, Schema, Text
+from web.http.fields import Choice, List, Moment, RawData, Schema, Text, explain
 from web.incidents.schemas import IncidentPageSchema, PlainPageSchema, fill
 
 # Status -1 means open incidents, 0 means all incidents.
@@ -52,26 +52,46 @@ class FilterMoment(Moment):
         return super().deserialize(value, attr, data, **kwargs)
 
 
-def id_list() -> List:
-    return List(Text(limit=64), max_items=MAX_IDS)
+def id_list(sentence: str = "") -> List:
+    """Return the field of a list of ids, by default with the sentence of its name."""
+    return List(Text(limit=64), max_items=MAX_IDS, metadata=explain(sentence))
 
 
 class FilterSchema(Schema):
-    """A filter for incidents. A missing field sets no limit, except `status`: its default is 1."""
+    """A filter for incidents. A missing field sets no limit, except `status`."""
 
-    all_teams = Choice(names={0: "own teams", 1: "all teams"})
-    status = Choice(IncidentStatus, names={OPEN: "open", ALL: "all"})
+    all_teams = Choice(
+        names={0: "own teams", 1: "all teams"},
+        metadata=explain(
+            "Whether incidents of all teams that you may see count, or only of your own; default: 1."
+        ),
+    )
+    status = Choice(
+        IncidentStatus,
+        names={OPEN: "open", ALL: "all"},
+        metadata=explain("Only incidents of this status; default: 1, in `GET /api/incidents/` 0."),
+    )
     team_ids = id_list()
     service_ids = id_list()
     user_ids = id_list()
     priority_ids = id_list()
-    priority_name = Text(allow_none=True)
+    priority_name = Text(
+        allow_none=True,
+        metadata=explain("Only incidents with a priority of this name, in any case; null: all."),
+    )
     tag_ids = id_list()
     sla_ids = id_list()
     escalation_policy_ids = id_list()
-    from_date = FilterMoment(allow_none=True)
-    to_date = FilterMoment(allow_none=True)
-    postmortem_filter = Choice(names={ANY: "any", WITHOUT: "without a postmortem", WITH: "with one"})
+    from_date = FilterMoment(
+        allow_none=True, metadata=explain("Only incidents that were created after this time; null: all.")
+    )
+    to_date = FilterMoment(
+        allow_none=True, metadata=explain("Only incidents that were created before this time; null: all.")
+    )
+    postmortem_filter = Choice(
+        names={ANY: "any", WITHOUT: "without a postmortem", WITH: "with one"},
+        metadata=explain("Whether the incident has a postmortem; default: -1."),
+    )
 
 
 FILTER = FilterSchema()
