@@ -21,7 +21,16 @@ from pipeline import incidents
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
-from web.http.fields import List, OptionalMoment, OptionalNumber, Reference, Schema, TextOrNumber, Username
+from web.http.fields import (
+    List,
+    OptionalMoment,
+    OptionalNumber,
+    Reference,
+    Schema,
+    TextOrNumber,
+    Username,
+    explain,
+)
 from web.incidents.incidents import get_policy_ids, load_assignee, lock_round_robin, resolve_references
 from web.incidents.schemas import Reason, fill
 from web.incidents.sub_resource import build_viewer_author
@@ -35,22 +44,39 @@ MAX_CHILDREN = 1_000
 class ReassignSchema(Schema):
     """Either a person or a policy, and a reason."""
 
-    assigned_to = Username()
-    escalation_policy = Reference()
-    reason = Reason()
+    assigned_to = Username(
+        metadata=explain("The username of the new assignee, or null if `escalation_policy` is given.")
+    )
+    escalation_policy = Reference(
+        metadata=explain(
+            "The unique_id of the policy that starts instead, or null if `assigned_to` is given."
+        )
+    )
+    reason = Reason(metadata=explain("Why, for the incident timeline."))
 
 
 class SnoozeSchema(Schema):
     """Either the end of the snooze or its length in minutes."""
 
-    until = OptionalMoment()
-    minutes = OptionalNumber(min_value=1, max_value=MAX_SNOOZE // timedelta(minutes=1))
+    until = OptionalMoment(
+        metadata=explain("The end of the snooze, at most 30 days from now; null if `minutes` is given.")
+    )
+    minutes = OptionalNumber(
+        min_value=1,
+        max_value=MAX_SNOOZE // timedelta(minutes=1),
+        metadata=explain("The length of the snooze in minutes; null if `until` is given."),
+    )
 
 
 class IncidentRefsSchema(Schema):
     """Other incidents, each identified by number or unique_id."""
 
-    incidents = List(TextOrNumber(limit=64), required=True, validate=validate.Length(min=1))
+    incidents = List(
+        TextOrNumber(limit=64),
+        required=True,
+        validate=validate.Length(min=1),
+        metadata=explain("Other incidents, each by number or unique_id."),
+    )
 
 
 REASSIGN = ReassignSchema()

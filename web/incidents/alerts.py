@@ -8,7 +8,7 @@ import peewee
 from flask import Response
 from marshmallow import fields
 
-from models.domain.enums import IntegrationType
+from models.domain.enums import AlertType, IntegrationType
 from models.store.prepared import in_list
 from models.tables.events import Event
 from models.tables.incidents import Incident
@@ -16,8 +16,21 @@ from models.tables.services import DeletedIntegration, Integration, Service
 from models.tables.teams import Team
 from web.http import access, client_profile, paging
 from web.http.auth import viewer
-from web.http.fields import Boolean, Choice, List, Moment, OptionalNumber, Reference, Schema, Text
+from web.http.fields import (
+    Boolean,
+    Choice,
+    List,
+    Moment,
+    OptionalNumber,
+    Reference,
+    Schema,
+    Text,
+    explain,
+    name_numbers,
+)
 from web.incidents import attachments
+
+_LEVELS = ", ".join(f"{number} = {name}" for number, name in name_numbers(AlertType).items())
 
 
 class IntegrationObject(Schema):
@@ -29,30 +42,53 @@ class IntegrationObject(Schema):
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
     team = Reference(dump_only=True)
-    # None if the viewer may not read the integration.
-    integration_key = Text(dump_only=True, allow_none=True)
-    is_enabled = Boolean(dump_only=True)
-    integration_type = Choice(IntegrationType, dump_only=True)
+    integration_key = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The key in the addresses of alerts; null if you may not read the integration."),
+    )
+    is_enabled = Boolean(dump_only=True, metadata=explain("false: requests with the key get 404."))
+    integration_type = Choice(IntegrationType, dump_only=True, metadata=explain("The direction."))
 
 
 class AlertSchema(Schema):
-    """An alert. `incident` is the number of its incident or null; `alert_type` is a digit as text."""
+    """An alert, as answers show it."""
 
     integration_object = fields.Nested(
-        IntegrationObject, attribute="known_integration", dump_only=True, allow_none=True
+        IntegrationObject,
+        attribute="known_integration",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain(
+            "The integration that got the alert, also after its deletion; null: no rule of a router"
+            " chose one."
+        ),
     )
     summary = Text(dump_only=True)
-    incident = OptionalNumber(attribute="incident.incident_number", dump_only=True, dump_default=None)
-    creation_date = Moment(dump_only=True)
-    message = Text(dump_only=True)
-    integration = Reference(attribute="known_integration", dump_only=True)
-    suppressed = Boolean(dump_only=True)
+    incident = OptionalNumber(
+        attribute="incident.incident_number",
+        dump_only=True,
+        dump_default=None,
+        metadata=explain("The number of the alert's incident; null: none."),
+    )
+    creation_date = Moment(dump_only=True, metadata=explain("When Tocsin accepted the alert."))
+    message = Text(dump_only=True, metadata=explain("What happened, in one line."))
+    integration = Reference(
+        attribute="known_integration",
+        dump_only=True,
+        metadata=explain("The unique_id of the integration; null: no rule of a router chose one."),
+    )
+    suppressed = Boolean(
+        dump_only=True, metadata=explain("true: the alert opens no incident and notifies nobody.")
+    )
     entity_id = Text(dump_only=True)
-    alert_type = Text(dump_only=True)
+    alert_type = Text(dump_only=True, metadata=explain(f"The level as a digit: {_LEVELS}."))
     unique_id = Text(dump_only=True)
-    urls = List(fields.Dict(), dump_only=True)
-    images = List(fields.Dict(), dump_only=True)
-    notes = List(fields.Dict(), dump_only=True)
+    urls = List(fields.Dict(), dump_only=True, metadata=explain("Links: `link_url` and `link_text`."))
+    images = List(
+        fields.Dict(), dump_only=True, metadata=explain("Images: `image_src`, `image_url` and `image_text`.")
+    )
+    notes = List(fields.Dict(), dump_only=True, metadata=explain("Notes: `note_title` and `note_text`."))
 
 
 ALERT = AlertSchema()

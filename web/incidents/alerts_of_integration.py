@@ -8,7 +8,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from web.http import access, client_profile, paging
 from web.http.auth import viewer
-from web.http.fields import Schema, Text
+from web.http.fields import Schema, Text, explain
 from web.incidents import alerts
 
 
@@ -18,15 +18,17 @@ class ParentSchema(Schema):
 
 
 class KeyedIntegrationSchema(ParentSchema):
-    extension = Text(dump_only=True)
+    extension = Text(dump_only=True, metadata=explain("The name of its application in addresses."))
 
 
 class IntegrationMetadataSchema(Schema):
     """An integration with its service and team."""
 
-    team = fields.Nested(ParentSchema, attribute="service.team", dump_only=True)
-    service = fields.Nested(ParentSchema, dump_only=True)
-    integration = fields.Nested(KeyedIntegrationSchema, dump_only=True)
+    team = fields.Nested(
+        ParentSchema, attribute="service.team", dump_only=True, metadata=explain("The team of the service.")
+    )
+    service = fields.Nested(ParentSchema, dump_only=True, metadata=explain("The service of the integration."))
+    integration = fields.Nested(KeyedIntegrationSchema, dump_only=True, metadata=explain("The integration."))
 
 
 METADATA = IntegrationMetadataSchema()

@@ -10,7 +10,7 @@ from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
 from web.http import access, client_profile, paging, serialization
 from web.http.auth import now, viewer
-from web.http.fields import Moment, Number, RawData, Schema, Text, Username
+from web.http.fields import Moment, Number, RawData, Schema, Text, Username, explain
 from web.http.permissions import MANAGER
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
@@ -32,13 +32,18 @@ class NoteText(Summary):
 
 
 class IncidentNoteSchema(Schema):
-    """A note. `incident` is the number of the incident; `user` is null for the note of a rule."""
+    """A note of a person or of an alert rule."""
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
-    user = Username(dump_only=True)
-    note = NoteText(required=True)
-    user_name = fields.Function(lambda row: get_display_name(row.user) if row.user else RULE_AUTHOR)
+    user = Username(
+        dump_only=True, metadata=explain("The username of the author; null: an alert rule wrote the note.")
+    )
+    note = NoteText(required=True, metadata=explain("The text of the note, at most 16,384 characters."))
+    user_name = fields.Function(
+        lambda row: get_display_name(row.user) if row.user else RULE_AUTHOR,
+        metadata=explain("The full name of the author; `Alert rule` for a note of a rule."),
+    )
     creation_date = Moment(dump_only=True)
 
 

@@ -20,7 +20,7 @@ from schedules.escalation.responders import ResponderRequest, build_key_prefix, 
 from web.http import serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
-from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username
+from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username, explain
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import IncidentResource, build_viewer_author, get_author_name, log_change
 from web.services.services import get_usable_policy
@@ -33,15 +33,31 @@ class ResponderSchema(Schema):
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
-    user = Username()
-    user_name = fields.Function(lambda row: get_display_name(row.user) if row.user else None)
-    subject = Summary(allow_none=True)
-    message = Summary(allow_none=True)
-    escalation_policy = Reference()
-    escalation_policy_name = Text(
-        attribute="escalation_policy.name", dump_only=True, dump_default=None, allow_none=True
+    user = Username(
+        metadata=explain(
+            "The username of the person who is asked to help; null: the people of `escalation_policy`."
+        )
     )
-    response_status = Choice(ResponseStatus)
+    user_name = fields.Function(
+        lambda row: get_display_name(row.user) if row.user else None,
+        metadata=explain("The full name of the person; null without a person."),
+    )
+    subject = Summary(allow_none=True, metadata=explain("The subject of the request; null: none."))
+    message = Summary(allow_none=True, metadata=explain("The text of the request; null: none."))
+    escalation_policy = Reference(
+        metadata=explain("The unique_id of the policy whose people are asked to help; null: only `user`.")
+    )
+    escalation_policy_name = Text(
+        attribute="escalation_policy.name",
+        dump_only=True,
+        dump_default=None,
+        allow_none=True,
+        metadata=explain("The name of the policy; null without a policy."),
+    )
+    response_status = Choice(
+        ResponseStatus,
+        metadata=explain("The answer to the request; first 3. An update changes only this field."),
+    )
     creation_date = Moment(dump_only=True)
 
 

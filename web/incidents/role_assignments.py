@@ -15,7 +15,7 @@ from models.tables.teams import IncidentRole
 from models.write.apply import apply
 from pipeline import incidents
 from web.http.auth import now, viewer
-from web.http.fields import Moment, Reference, Schema, Text, Username
+from web.http.fields import Moment, Reference, Schema, Text, Username, explain
 from web.incidents.sub_resource import IncidentResource, build_viewer_author, get_author_name, log_change
 from web.services.services import get_team_row
 from web.teams.teams import get_account_member
@@ -23,8 +23,10 @@ from web.teams.teams import get_account_member
 
 class RoleAssignmentSchema(Schema):
     unique_id = Text(dump_only=True)
-    role = Reference(required=True, blank=False)
-    role_title = Text(attribute="role.title", dump_only=True)
+    role = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of an incident role of the team.")
+    )
+    role_title = Text(attribute="role.title", dump_only=True, metadata=explain("The name of the role."))
     user = Username(required=True, blank=False)
     user_name = fields.Function(lambda row: get_display_name(row.user))
     creation_date = Moment(dump_only=True)

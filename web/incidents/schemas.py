@@ -29,6 +29,7 @@ from web.http.fields import (
     Schema,
     Text,
     Username,
+    explain,
 )
 from web.http.paging import PageSchema
 from web.services.services import SERVICE_COLUMNS, ServiceSchema, apply_maintenance, join_references
@@ -67,7 +68,7 @@ class Summary(Text):
 
 
 class ServiceObject(ServiceSchema):
-    team_name = Text(attribute="team.name", dump_only=True)
+    team_name = Text(attribute="team.name", dump_only=True, metadata=explain("The name of the team."))
 
 
 class PolicyObject(Schema):
@@ -79,9 +80,14 @@ class PolicyObject(Schema):
 class SlaObject(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
-    is_active = Boolean(dump_only=True)
-    acknowledge_time = OptionalNumber(dump_only=True)
-    resolve_time = OptionalNumber(dump_only=True)
+    is_active = Boolean(dump_only=True, metadata=explain("false: nobody is notified because of this SLA."))
+    acknowledge_time = OptionalNumber(
+        dump_only=True,
+        metadata=explain("Seconds until the incident must be acknowledged; null: no such target."),
+    )
+    resolve_time = OptionalNumber(
+        dump_only=True, metadata=explain("Seconds until the incident must be resolved; null: no such target.")
+    )
     creation_date = Moment(dump_only=True)
 
 
@@ -93,14 +99,14 @@ class PriorityObject(Schema):
 
 
 class IncidentTagSchema(Schema):
-    """A tag of the team on an incident. `incident` is a number; the tag has two names (contract 3.8)."""
+    """A tag of the team on an incident; it has two names (contract 3.8)."""
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
-    team_tag = Reference(dump_only=True)
+    team_tag = Reference(dump_only=True, metadata=explain("The unique_id of the team's tag."))
     name = Text(attribute="team_tag.name", dump_only=True)
     color = Text(attribute="team_tag.color", dump_only=True)
-    tag_id = Reference(attribute="team_tag", dump_only=True)
+    tag_id = Reference(attribute="team_tag", dump_only=True, metadata=explain("The same as `team_tag`."))
     creation_date = Moment(dump_only=True)
 
 
@@ -121,22 +127,49 @@ class NestedPriority(fields.Nested):
 class IncidentChangeSchema(Schema):
     """The fields of an update. Status 0 changes nothing (contract 5, row 56)."""
 
-    title = Title()
-    summary = Summary()
-    status = Choice(IncidentStatus, names={0: "unchanged"})
-    urgency = Choice(Urgency)
-    assigned_to = Username()
-    escalation_policy = Reference()
-    sla = Reference()
-    team_priority = Reference()
+    title = Title(metadata=explain("What is wrong, in one line. Truncated after 1,000 characters."))
+    summary = Summary(
+        metadata=explain("What people should know beyond the title. Truncated after 16,384 characters.")
+    )
+    status = Choice(IncidentStatus, names={0: "unchanged"}, metadata=explain("The new status."))
+    urgency = Choice(
+        Urgency, metadata=explain("Selects the notification rules by which people are notified; default: 1.")
+    )
+    assigned_to = Username(
+        metadata=explain(
+            "The username of the assignee. null: in a create somebody on call, in an update nobody."
+        )
+    )
+    escalation_policy = Reference(
+        metadata=explain(
+            "The unique_id of the escalation policy. null: in a create that of the service, in an"
+            " update none."
+        )
+    )
+    sla = Reference(
+        metadata=explain(
+            "The unique_id of the SLA. null: in a create that of the service, in an update none."
+        )
+    )
+    team_priority = Reference(
+        metadata=explain(
+            "The unique_id of the priority. null: in a create that of the service, in an update none."
+        )
+    )
 
 
 class NewIncidentSchema(IncidentChangeSchema):
     """The fields of a new incident."""
 
-    title = Title(required=True)
-    service = Reference(required=True, blank=False)
-    status = Choice(IncidentStatus)
+    title = Title(
+        required=True, metadata=explain("What is wrong, in one line. Truncated after 1,000 characters.")
+    )
+    service = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of the service that has the problem.")
+    )
+    status = Choice(
+        IncidentStatus, metadata=explain("The first status; default: 1. With 2 or 3, nobody is notified.")
+    )
 
 
 class IncidentSchema(Schema):
@@ -145,41 +178,99 @@ class IncidentSchema(Schema):
     creation_date = Moment(dump_only=True)
     status = Choice(IncidentStatus, dump_only=True)
     unique_id = Text(dump_only=True)
-    service_object = fields.Nested(ServiceObject, attribute="service", dump_only=True, allow_none=True)
-    title = Text(dump_only=True)
-    incident_key = Text(dump_only=True)
-    service = Reference(dump_only=True)
+    service_object = fields.Nested(
+        ServiceObject,
+        attribute="service",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The service; null after its deletion."),
+    )
+    title = Text(dump_only=True, metadata=explain("What is wrong, in one line."))
+    incident_key = Text(
+        dump_only=True, metadata=explain("A second id of the incident, for published clients.")
+    )
+    service = Reference(
+        dump_only=True, metadata=explain("The unique_id of the service; null after its deletion.")
+    )
     urgency = Choice(Urgency, dump_only=True)
-    merged_with = Reference(attribute="parent", dump_only=True)
+    merged_with = Reference(
+        attribute="parent",
+        dump_only=True,
+        metadata=explain("The unique_id of the incident into which this one was merged; null: none."),
+    )
     assigned_to = Username(dump_only=True)
     escalation_policy = Reference(dump_only=True)
     escalation_policy_object = fields.Nested(
-        PolicyObject, attribute="escalation_policy", dump_only=True, allow_none=True
+        PolicyObject,
+        attribute="escalation_policy",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The escalation policy; null: none."),
     )
-    assigned_to_name = fields.Function(lambda incident: _get_name(incident.assigned_to))
+    assigned_to_name = fields.Function(
+        lambda incident: _get_name(incident.assigned_to),
+        metadata=explain("The full name of the assignee; empty: nobody."),
+    )
     resolved_date = Moment(dump_only=True, allow_none=True)
     acknowledged_date = Moment(dump_only=True, allow_none=True)
-    context_window_start = Moment(dump_only=True, allow_none=True)
-    context_window_end = Moment(dump_only=True, allow_none=True)
-    tags = List(fields.Nested(IncidentTagSchema), attribute="incidenttag_set", dump_only=True)
+    context_window_start = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("30 minutes before the incident was opened by an alert; null: opened by a request."),
+    )
+    context_window_end = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("When the incident was opened by an alert; null: opened by a request."),
+    )
+    tags = List(
+        fields.Nested(IncidentTagSchema),
+        attribute="incidenttag_set",
+        dump_only=True,
+        metadata=explain("The tags of the incident, the oldest first."),
+    )
     sla = Reference(dump_only=True)
-    sla_object = fields.Nested(SlaObject, attribute="sla", dump_only=True, allow_none=True)
+    sla_object = fields.Nested(
+        SlaObject, attribute="sla", dump_only=True, allow_none=True, metadata=explain("The SLA; null: none.")
+    )
     team_priority = Reference(dump_only=True)
     team_priority_object = NestedPriority(
-        PriorityObject, attribute="team_priority", dump_only=True, allow_none=True
+        PriorityObject,
+        attribute="team_priority",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The priority; null: none."),
     )
-    parent_incident = Reference(attribute="parent", dump_only=True)
-    is_parent_incident = Boolean(dump_only=True)
-    snooze_time = Moment(attribute="snoozed_at", dump_only=True, allow_none=True)
-    snoozed_till = InputMoment(dump_only=True, allow_none=True)
-    postmortems = List(fields.Nested(PostmortemObject), dump_only=True)
-    postmortem_assignee = fields.Function(lambda incident: None)
+    parent_incident = Reference(
+        attribute="parent", dump_only=True, metadata=explain("The same as `merged_with`.")
+    )
+    is_parent_incident = Boolean(
+        dump_only=True, metadata=explain("true: other incidents are merged into this one.")
+    )
+    snooze_time = Moment(
+        attribute="snoozed_at",
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The start of the snooze; null: not snoozed."),
+    )
+    snoozed_till = InputMoment(
+        dump_only=True, allow_none=True, metadata=explain("The end of the snooze; null: not snoozed.")
+    )
+    postmortems = List(
+        fields.Nested(PostmortemObject),
+        dump_only=True,
+        metadata=explain("The postmortems of the incident, the oldest first."),
+    )
+    postmortem_assignee = fields.Function(lambda incident: None, metadata=explain("Always null."))
 
 
 class ListedIncidentSchema(IncidentSchema):
     """An incident in a list."""
 
-    is_child_incident = fields.Function(lambda incident: incident.parent_id is not None)
+    is_child_incident = fields.Function(
+        lambda incident: incident.parent_id is not None,
+        metadata=explain("true: the incident is merged into another one."),
+    )
 
 
 class IncidentPageSchema(PageSchema):

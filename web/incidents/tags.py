@@ -11,7 +11,7 @@ from models.tables.incidents import Incident, IncidentTag
 from models.tables.teams import Tag
 from web.http.auth import now
 from web.http.errors import NotFound, reject
-from web.http.fields import Reference, Text
+from web.http.fields import Reference, Text, explain
 from web.http.resource import lock_row
 from web.incidents.schemas import IncidentTagSchema
 from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
@@ -22,7 +22,9 @@ class IncidentTagWriteSchema(IncidentTagSchema):
     """The body of a create: a tag of the incident's team."""
 
     unique_id = Text(dump_only=True)
-    team_tag = Reference(required=True, blank=False)
+    team_tag = Reference(
+        required=True, blank=False, metadata=explain("The unique_id of a tag of the incident's team.")
+    )
 
 
 class IncidentTags(IncidentResource[IncidentTag]):

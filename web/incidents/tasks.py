@@ -10,7 +10,7 @@ from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentTask
 from models.tables.teams import IncidentRole
 from web.http.auth import viewer
-from web.http.fields import Choice, Moment, OptionalMoment, Reference, Schema, Text, Username
+from web.http.fields import Choice, Moment, OptionalMoment, Reference, Schema, Text, Username, explain
 from web.http.resource import LimitedResource
 from web.incidents.schemas import Summary, Title
 from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
@@ -22,12 +22,14 @@ class IncidentTaskSchema(Schema):
     """A task for one person: the person with the team's `role` in the incident, or `assigned_to`."""
 
     unique_id = Text(dump_only=True)
-    title = Title(required=True)
-    description = Summary()
-    status = Choice(TaskStatus)
-    due_at = OptionalMoment()
+    title = Title(required=True, metadata=explain("What to do, in one line."))
+    description = Summary(metadata=explain("More about the task. Truncated after 16,384 characters."))
+    status = Choice(TaskStatus, metadata=explain("The progress; default: 0."))
+    due_at = OptionalMoment(metadata=explain("When the task is due; null: no due time."))
     assigned_to = Username()
-    role = Reference()
+    role = Reference(
+        metadata=explain("The unique_id of the incident role whose person does the task; null: none.")
+    )
     creation_date = Moment(dump_only=True)
 
 

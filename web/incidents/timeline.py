@@ -7,62 +7,106 @@ from marshmallow import fields
 from models.reports import incident_timeline
 from web.http import access, paging
 from web.http.auth import viewer
-from web.http.fields import List, Moment, Number, Schema, Text
+from web.http.fields import List, Moment, Number, Schema, Text, explain
 
 
 class ActorSchema(Schema):
-    """The actor of an entry: `kind` is alert, timer, user, link or command; only a person has the names."""
+    """The actor of an entry."""
 
-    kind = Text(dump_only=True)
-    name = Text(dump_only=True, allow_none=True)
-    username = Text(dump_only=True, allow_none=True)
+    kind = Text(
+        dump_only=True,
+        metadata=explain("Who made the change: `alert`, `timer`, `user`, `link` or `command`."),
+    )
+    name = Text(
+        dump_only=True, allow_none=True, metadata=explain("The full name of the person; null: not a person.")
+    )
+    username = Text(
+        dump_only=True, allow_none=True, metadata=explain("The username of the person; null: not a person.")
+    )
 
 
 class DeliveryAttemptSchema(Schema):
-    """A delivery attempt; `outcome` is sent, retry or refused."""
+    """A delivery attempt."""
 
-    at = Moment(dump_only=True)
+    at = Moment(dump_only=True, metadata=explain("When the attempt began."))
     outcome = Text(dump_only=True)
     detail = Text(dump_only=True)
     milliseconds = Number(dump_only=True)
 
 
 class NotificationSchema(Schema):
-    """A notification and its outcome. It has the name of the contact but not the private address."""
+    """A notification and its outcome. It does not have the private address."""
 
-    kind = Text(dump_only=True)
-    person = Text(dump_only=True)
+    kind = Text(
+        dump_only=True,
+        metadata=explain("Why the person is notified, for example `escalation`, `responder` or `recovery`."),
+    )
+    person = Text(dump_only=True, metadata=explain("The full name of the person."))
     username = Text(dump_only=True)
-    channel = Text(dump_only=True)
-    contact = Text(dump_only=True)
-    state = Text(dump_only=True)
-    outcome = Text(dump_only=True, allow_none=True)
-    not_before = Moment(dump_only=True)
-    done_at = Moment(dump_only=True, allow_none=True)
-    next_attempt_at = Moment(dump_only=True, allow_none=True)
-    attempts = List(fields.Nested(DeliveryAttemptSchema), dump_only=True)
+    channel = Text(dump_only=True, metadata=explain("The channel, for example `email`."))
+    contact = Text(dump_only=True, metadata=explain("The name of the contact, not its address."))
+    state = Text(dump_only=True, metadata=explain("`pending`, `sent`, `cancelled` or `failed`."))
+    outcome = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Why the notification has this state, as a sentence; null: nothing to say."),
+    )
+    not_before = Moment(dump_only=True, metadata=explain("The notification is not sent before this time."))
+    done_at = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("When it was sent, cancelled or given up; null while it is pending."),
+    )
+    next_attempt_at = Moment(
+        dump_only=True, allow_none=True, metadata=explain("When the next attempt is due; null: none follows.")
+    )
+    attempts = List(
+        fields.Nested(DeliveryAttemptSchema),
+        dump_only=True,
+        metadata=explain("The delivery attempts, the first one first."),
+    )
 
 
 class TimelineEntrySchema(Schema):
-    """An entry of the timeline. `kind` is log (a change of the incident), note (of a rule), notification
-    (sent or not) or stakeholder (a mail, sent or not). `what` is a short name of the event, and `reason` says
-    why it happened. `alert` is the unique_id of the alert that caused it, and `trace_id` that of its
-    receipt while the alert is stored."""
+    """An entry of the timeline."""
 
-    at = Moment(dump_only=True)
-    kind = Text(dump_only=True)
-    what = Text(dump_only=True)
-    reason = Text(dump_only=True)
-    actor = fields.Nested(ActorSchema, dump_only=True, allow_none=True)
-    alert = Text(dump_only=True, allow_none=True)
-    trace_id = Text(dump_only=True, allow_none=True)
-    notification = fields.Nested(NotificationSchema, dump_only=True, allow_none=True)
+    at = Moment(dump_only=True, metadata=explain("When it happened."))
+    kind = Text(
+        dump_only=True,
+        metadata=explain(
+            "`log` (a change), `note` (of an alert rule), `notification` or `stakeholder` (a mail)."
+        ),
+    )
+    what = Text(dump_only=True, metadata=explain("A short name of what happened."))
+    reason = Text(dump_only=True, metadata=explain("Why it happened, as a sentence."))
+    actor = fields.Nested(
+        ActorSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("Who made the change; null: the entry is not a change."),
+    )
+    alert = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The unique_id of the alert that caused it; null: none."),
+    )
+    trace_id = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The trace_id of that alert, while it is stored; null: none."),
+    )
+    notification = fields.Nested(
+        NotificationSchema,
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The notification, for entries of this kind; else null."),
+    )
 
 
 class TimelineSchema(Schema):
     """A page of the timeline, oldest first."""
 
-    count = Number(dump_only=True)
+    count = Number(dump_only=True, metadata=explain("The number of entries on all pages."))
     next = Text(dump_only=True, allow_none=True)
     previous = Text(dump_only=True, allow_none=True)
     results = List(fields.Nested(TimelineEntrySchema), dump_only=True)

@@ -9,7 +9,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from web.http import access, paging
 from web.http.auth import viewer
-from web.http.fields import List, Text
+from web.http.fields import List, Text, explain
 from web.http.paging import PageSchema
 from web.incidents import alerts, filters
 from web.incidents.alerts import AlertSchema
@@ -17,9 +17,15 @@ from web.incidents.schemas import ListedIncidentSchema, fill
 
 
 class TracedIncidentSchema(ListedIncidentSchema):
-    """An incident; `trace_id` is that of the alert that opened it, or null if no alert of it is stored."""
+    """An incident with the trace_id of the alert that opened it."""
 
-    trace_id = Text(dump_only=True, allow_none=True)
+    trace_id = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain(
+            "The trace_id of the alert that opened the incident; null: no alert of it is stored."
+        ),
+    )
 
 
 class TracedIncidentPageSchema(PageSchema):
