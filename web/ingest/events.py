@@ -22,7 +22,7 @@ from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge, Unavailable
-from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text
+from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text, explain
 from web.incidents import alerts
 from web.ingest import alert_results, event_operation, fast_path
 from web.ingest.event_operation import build_accepted
@@ -36,36 +36,86 @@ results = alert_results.AlertResults()
 
 # These schemas are for the documentation only: the views read and build bodies without a schema.
 class AlertBodySchema(Schema):
-    """An alert. Alerts with the same `entity_id` are about the same entity. Unknown names are ignored."""
+    """An alert. Unknown names are ignored."""
 
-    message = Text(required=True)
-    summary = Text()
-    alert_type = Text(validate=validate.OneOf([level.name.lower() for level in AlertType]))
-    suppressed = Boolean()
-    entity_id = Text()
-    payload = fields.Dict()
-    urls = List(Text())
-    sla = Text()
-    escalation_policy = Text()
-    priority = Text()
-    tags = List(Text())
-    stakeholders = fields.Dict()
-    stakeholder_comms = fields.Dict()
+    message = Text(
+        required=True,
+        metadata=explain(
+            "What happened, in one line; the title of a new incident. Truncated after 1,000 characters."
+        ),
+    )
+    summary = Text(
+        metadata=explain("What people should know beyond the message. Truncated after 16,384 characters.")
+    )
+    alert_type = Text(
+        validate=validate.OneOf([level.name.lower() for level in AlertType]),
+        metadata=explain(
+            "The level, or what happened to the problem; default: `info`. Case does not matter; the"
+            " digits of answers are read too."
+        ),
+    )
+    suppressed = Boolean(metadata=explain("true: the alert is stored and notifies nobody; default: false."))
+    entity_id = Text(
+        metadata=explain(
+            "What the alert is about. Alerts with the same entity_id join one open incident; without"
+            " one, each alert is alone."
+        )
+    )
+    payload = fields.Dict(metadata=explain("Any data of the source, for conditions and templates of rules."))
+    urls = List(
+        Text(), metadata=explain("http and https addresses, or objects with `link_url` and `link_text`.")
+    )
+    sla = Text(
+        metadata=explain("The unique_id or name of the SLA of a new incident. An unknown one is ignored.")
+    )
+    escalation_policy = Text(
+        metadata=explain(
+            "The unique_id or name of the escalation policy of a new incident. An unknown one is ignored."
+        )
+    )
+    priority = Text(
+        metadata=explain(
+            "The unique_id or name of the priority of a new incident. An unknown one is ignored."
+        )
+    )
+    tags = List(
+        Text(),
+        metadata=explain("The unique_ids or names of tags for the incident. Unknown ones are ignored."),
+    )
+    stakeholders = fields.Dict(
+        metadata=explain("Who gets a mail about the incident: lists `users`, `teams` and `emails`.")
+    )
+    stakeholder_comms = fields.Dict(
+        metadata=explain("The text of this mail: `subject`, `body`, `timezone` and `created_by`.")
+    )
 
 
 class EventSchema(alerts.AlertSchema):
-    incident = OptionalNumber(dump_only=True)
-    payload = fields.Dict(dump_only=True, metadata={"description": "With `Bearer` only."})
-    incident_created = Boolean(dump_only=True)
+    incident = OptionalNumber(
+        dump_only=True,
+        metadata=explain("The number of the alert's incident, only after `Prefer: wait`; else null."),
+    )
+    payload = fields.Dict(dump_only=True, metadata=explain("The data of the source. With `Bearer` only."))
+    incident_created = Boolean(
+        dump_only=True, metadata=explain("true: the alert opened the incident. Only after `Prefer: wait`.")
+    )
 
 
 class AcceptedSchema(Schema):
     """The answer to accepted alerts. The last two fields are present only after `Prefer: wait`."""
 
-    message = Text(dump_only=True)
-    trace_id = Text(dump_only=True)
-    incident = OptionalNumber(dump_only=True)
-    incident_created = Boolean(dump_only=True)
+    message = Text(dump_only=True, metadata=explain("Always `success`: the alerts are stored."))
+    trace_id = Text(
+        dump_only=True,
+        metadata=explain("Identifies this request. It leads to the status and the trace of its alerts."),
+    )
+    incident = OptionalNumber(
+        dump_only=True,
+        metadata=explain("The number of the alert's incident; null: none. Only after `Prefer: wait`."),
+    )
+    incident_created = Boolean(
+        dump_only=True, metadata=explain("true: the alert opened the incident. Only after `Prefer: wait`.")
+    )
 
 
 class IntegrationNameSchema(Schema):
@@ -78,23 +128,46 @@ class OpenedIncidentSchema(Schema):
 
 
 class StatusSchema(Schema):
-    """The status of an alert. `error` is present only if Tocsin could not process the alert."""
+    """The status of an alert."""
 
-    status = Text(dump_only=True)
-    alert = Text(allow_none=True, dump_only=True)
-    integration = fields.Nested(IntegrationNameSchema, allow_none=True, dump_only=True)
-    incident = fields.Nested(OpenedIncidentSchema, allow_none=True, dump_only=True)
-    suppressed = Boolean(dump_only=True)
-    is_incident_created = Boolean(dump_only=True)
-    error = Text(dump_only=True)
+    status = Text(
+        dump_only=True,
+        metadata=explain("`queued`, `completed` or `failed`. A failed alert is a dead letter."),
+    )
+    alert = Text(
+        allow_none=True,
+        dump_only=True,
+        metadata=explain(
+            "The unique_id of the alert; null: not processed yet, or no router rule sent it to an"
+            " integration."
+        ),
+    )
+    integration = fields.Nested(
+        IntegrationNameSchema,
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("The integration that got the alert; null: none."),
+    )
+    incident = fields.Nested(
+        OpenedIncidentSchema,
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("The incident of the alert; null: none."),
+    )
+    suppressed = Boolean(
+        dump_only=True, metadata=explain("true: the alert opened no incident and notified nobody.")
+    )
+    is_incident_created = Boolean(dump_only=True, metadata=explain("true: the alert opened the incident."))
+    error = Text(
+        dump_only=True,
+        metadata=explain("Why the alert could not be processed. Only if `status` is `failed`."),
+    )
 
 
 class TraceQuery(Schema):
-    page = Text(metadata={"description": "The number of the page of alerts, from 1."})
+    page = Text(metadata=explain("The number of the page of alerts, from 1."))
     page_size = Text(
-        metadata={
-            "description": f"Alerts per page: {alert_trace.PAGE_SIZE} by default, at most {paging.MAX_SIZE}."
-        }
+        metadata=explain(f"Alerts per page: {alert_trace.PAGE_SIZE} by default, at most {paging.MAX_SIZE}.")
     )
 
 

@@ -20,7 +20,7 @@ from pipeline.topology import build_segments, find_segment
 from web.http import access, paging
 from web.http.auth import viewer
 from web.http.errors import NotFound, reject
-from web.http.fields import Moment, Number, Schema, Text
+from web.http.fields import Moment, Number, Schema, Text, explain
 from web.http.permissions import ADMIN
 from workers import queue
 
@@ -33,29 +33,52 @@ class OwnerSchema(Schema):
 
 
 class PipelineStepSchema(Schema):
-    stage = Text(dump_only=True)
-    reason = Text(dump_only=True)
+    stage = Text(dump_only=True, metadata=explain("The stage of the pipeline."))
+    reason = Text(dump_only=True, metadata=explain("What the stage decided and why, as a sentence."))
 
 
 class DeadLetterSchema(Schema):
-    """A dead letter: a whole body (`id` is its trace_id) or a single alert (`id` is its unique_id).
+    """A dead letter: a whole body or a single alert."""
 
-    Only alerts have `position` and `message`. Deleted objects are null. `body_bytes` is the body's length.
-    """
-
-    id = Text(dump_only=True)
+    id = Text(
+        dump_only=True, metadata=explain("The trace_id of a whole body, or the unique_id of a single alert.")
+    )
     trace_id = Text(dump_only=True)
-    position = Number(allow_none=True, dump_only=True)
-    accepted_at = Moment(dump_only=True)
-    error = Text(dump_only=True)
-    source = Text(dump_only=True)
-    service = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
-    integration = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
-    router = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
-    message = Text(allow_none=True, dump_only=True)
-    stages = fields.List(fields.Nested(PipelineStepSchema), dump_only=True)
-    body_bytes = Number(attribute="size", dump_only=True)
-    alerts = Number(dump_only=True)
+    position = Number(
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("The place of the alert in its body, from 0; null: a whole body."),
+    )
+    accepted_at = Moment(dump_only=True, metadata=explain("When Tocsin accepted the request."))
+    error = Text(dump_only=True, metadata=explain("Why it could not be processed."))
+    source = Text(dump_only=True, metadata=explain("The application in whose form the body was sent."))
+    service = fields.Nested(
+        OwnerSchema, allow_none=True, dump_only=True, metadata=explain("The service; null: none, or deleted.")
+    )
+    integration = fields.Nested(
+        OwnerSchema,
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("The integration; null: none, or deleted."),
+    )
+    router = fields.Nested(
+        OwnerSchema,
+        allow_none=True,
+        dump_only=True,
+        metadata=explain("The global router; null: none, or deleted."),
+    )
+    message = Text(
+        allow_none=True, dump_only=True, metadata=explain("The message of the alert; null: a whole body.")
+    )
+    stages = fields.List(
+        fields.Nested(PipelineStepSchema),
+        dump_only=True,
+        metadata=explain("What the stages decided before the error."),
+    )
+    body_bytes = Number(
+        attribute="size", dump_only=True, metadata=explain("The length of the body in bytes.")
+    )
+    alerts = Number(dump_only=True, metadata=explain("How many alerts the body has."))
 
 
 class DeadLetterPageSchema(paging.PageSchema):
@@ -63,7 +86,7 @@ class DeadLetterPageSchema(paging.PageSchema):
 
 
 class ReplayedSchema(Schema):
-    message = Text(dump_only=True)
+    message = Text(dump_only=True, metadata=explain("A sentence for people."))
     trace_id = Text(dump_only=True)
 
 

@@ -33,6 +33,7 @@ from web.http.fields import (
     Reference,
     Schema,
     Text,
+    explain,
 )
 from web.operations import run_simulation
 from web.rules.dry_run import SOURCE
@@ -43,22 +44,36 @@ CONCURRENCY = ConcurrencyLimit(2, "simulate")
 
 
 class SimulateSchema(Schema):
-    """The alert: either `alert`, in the generic form, or `payload`, a body as the tool `source` sends it.
+    """The alert: either `alert`, in the generic form, or `payload`, a body as a tool sends it."""
 
-    `source` is by default the tool of the integration. The alert arrives at `integration`, or at the only
-    integration of `service` for this source, at the time `at` (default: now). Nobody reacts for `for` seconds
-    (default: two hours). `with_open`: the incidents that are open now take part and continue until `at`.
-    Without it, no incident is open.
-    """
-
-    service = Reference()
-    integration = Reference()
-    at = QueryMoment()
-    duration = OptionalNumber(data_key="for", min_value=0, max_value=int(MAX_DURATION.total_seconds()))
-    alert = fields.Dict(allow_none=True)
-    payload = fields.Dict(allow_none=True)
-    source = Text(limit=64, validate=SOURCE)
-    with_open = Boolean()
+    service = Reference(
+        metadata=explain(
+            "The unique_id of the service, if it has only one integration for `source`; null: see"
+            " `integration`."
+        )
+    )
+    integration = Reference(
+        metadata=explain("The unique_id of the integration that gets the alert; null: see `service`.")
+    )
+    at = QueryMoment(metadata=explain("When the alert comes; null: now."))
+    duration = OptionalNumber(
+        data_key="for",
+        min_value=0,
+        max_value=int(MAX_DURATION.total_seconds()),
+        metadata=explain("Seconds in which nobody reacts; null: two hours."),
+    )
+    alert = fields.Dict(
+        allow_none=True, metadata=explain("An alert in the generic form, instead of `payload`.")
+    )
+    payload = fields.Dict(
+        allow_none=True, metadata=explain("A body as `source` sends it, instead of `alert`.")
+    )
+    source = Text(
+        limit=64,
+        validate=SOURCE,
+        metadata=explain("The application that sends the body; empty: that of the integration."),
+    )
+    with_open = Boolean(metadata=explain("true: the incidents that are open now take part; default: false."))
 
 
 class NameIdSchema(Schema):
@@ -67,86 +82,135 @@ class NameIdSchema(Schema):
 
 
 class StageSchema(Schema):
-    stage = Text(dump_only=True)
-    reason = Text(dump_only=True)
+    stage = Text(dump_only=True, metadata=explain("The stage of the pipeline."))
+    reason = Text(dump_only=True, metadata=explain("What the stage decided and why, as a sentence."))
 
 
 class SimulatedAlertSchema(Schema):
-    """An alert as in the alert trace: its `stages` and the results of the evaluated `rules`.
+    """An alert as in the alert trace."""
 
-    `incident` is a position in `incidents`, from 1.
-    """
-
-    message = Text(dump_only=True)
-    alert_type = Text(dump_only=True)
+    message = Text(dump_only=True, metadata=explain("What happened, in one line."))
+    alert_type = Text(dump_only=True, metadata=explain("The name of the level, for example `critical`."))
     entity_id = Text(dump_only=True)
-    suppressed = Boolean(dump_only=True)
-    stages = List(fields.Nested(StageSchema), dump_only=True)
-    rules = List(fields.Dict(), dump_only=True)
-    incident = Number(dump_only=True, allow_none=True)
-    incident_created = Boolean(dump_only=True)
+    suppressed = Boolean(
+        dump_only=True, metadata=explain("true: the alert opens no incident and notifies nobody.")
+    )
+    stages = List(
+        fields.Nested(StageSchema),
+        dump_only=True,
+        metadata=explain("What each stage of the pipeline decides."),
+    )
+    rules = List(fields.Dict(), dump_only=True, metadata=explain("The results of the evaluated rules."))
+    incident = Number(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The place of its incident in `incidents`, from 1; null: none."),
+    )
+    incident_created = Boolean(dump_only=True, metadata=explain("true: the alert opens the incident."))
 
 
 class SimulatedEventSchema(Schema):
-    """An event of the simulation; `what` has the details of its `kind`.
+    """An event of the simulation. Only the kind `notified` has a person."""
 
-    Kinds: pipeline (an alert has passed the pipeline), opened (an incident was opened), notified (a person
-    was notified), log (an entry in the incident's log), timer (a timer is due). `after` is in seconds. Only
-    the kind notified has `person`, `username`, `channel` and `contact`.
-    """
-
-    at = Moment(dump_only=True)
-    after = fields.Float(dump_only=True)
-    kind = Text(dump_only=True)
-    what = Text(dump_only=True)
-    reason = Text(dump_only=True)
-    incident = Number(dump_only=True, allow_none=True)
-    person = Text(dump_only=True, allow_none=True)
-    username = Text(dump_only=True, allow_none=True)
-    channel = Text(dump_only=True, allow_none=True)
-    contact = Text(dump_only=True, allow_none=True)
+    at = Moment(dump_only=True, metadata=explain("When it happens."))
+    after = fields.Float(dump_only=True, metadata=explain("Seconds after the alert."))
+    kind = Text(
+        dump_only=True,
+        metadata=explain(
+            "`pipeline` (the alert is processed), `opened` (an incident), `notified` (a person),"
+            " `log` or `timer`."
+        ),
+    )
+    what = Text(dump_only=True, metadata=explain("A short name of what happens."))
+    reason = Text(dump_only=True, metadata=explain("Why it happens, as a sentence."))
+    incident = Number(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The place of the incident in `incidents`, from 1; null: none."),
+    )
+    person = Text(
+        dump_only=True, allow_none=True, metadata=explain("The full name of the notified person; else null.")
+    )
+    username = Text(
+        dump_only=True, allow_none=True, metadata=explain("The username of the notified person; else null.")
+    )
+    channel = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The channel, for example `email`; null: nobody is notified."),
+    )
+    contact = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The name of the contact; null: nobody is notified."),
+    )
 
 
 class SimulatedIncidentSchema(Schema):
-    """An incident at the end of the simulation. `incident_number` is null if the simulation opened it."""
+    """An incident at the end of the simulation."""
 
-    incident_number = Number(dump_only=True, allow_none=True)
-    title = Text(dump_only=True)
-    status = Text(dump_only=True)
-    urgency = Text(dump_only=True)
-    assigned_to = Text(dump_only=True, allow_none=True)
+    incident_number = Number(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The number of an incident that is open now; null: the simulation opened it."),
+    )
+    title = Text(dump_only=True, metadata=explain("What is wrong, in one line."))
+    status = Text(
+        dump_only=True, metadata=explain("The status at the end: `triggered`, `acknowledged` or `resolved`.")
+    )
+    urgency = Text(dump_only=True, metadata=explain("`low` or `high`."))
+    assigned_to = Text(
+        dump_only=True, allow_none=True, metadata=explain("The full name of the assignee; null: nobody.")
+    )
     creation_date = Moment(dump_only=True)
     resolved_date = Moment(dump_only=True, allow_none=True)
 
 
 class FirstNotificationSchema(Schema):
     username = Text(dump_only=True)
-    person = Text(dump_only=True)
+    person = Text(dump_only=True, metadata=explain("The full name of the person."))
     email = Text(dump_only=True)
-    at = Moment(dump_only=True)
-    after = fields.Float(dump_only=True)
+    at = Moment(dump_only=True, metadata=explain("When the person is notified first."))
+    after = fields.Float(dump_only=True, metadata=explain("Seconds after the alert."))
 
 
 class SimulationSchema(Schema):
-    """The events from `at` until `until`, in order, for the alerts and the incidents that they open or join.
+    """The events for the alerts, and for the incidents that they open or join."""
 
-    `notified` lists the people who would be notified, with the first notification to each. `continues_at` is
-    the time of the next event after `until`, null if there is none. `is_truncated`: the simulation stopped
-    early, at 1,000 events or after two seconds.
-    """
-
-    at = Moment(dump_only=True)
-    until = Moment(dump_only=True)
-    service = fields.Nested(NameIdSchema, dump_only=True)
-    integration = fields.Nested(NameIdSchema, dump_only=True)
-    source = Text(dump_only=True)
-    alerts = List(fields.Nested(SimulatedAlertSchema), dump_only=True)
-    simulated_events = List(fields.Nested(SimulatedEventSchema), dump_only=True)
-    incidents = List(fields.Nested(SimulatedIncidentSchema), dump_only=True)
-    notified = List(fields.Nested(FirstNotificationSchema), dump_only=True)
-    continues_at = Moment(dump_only=True, allow_none=True)
-    is_truncated = Boolean(dump_only=True)
-    warnings = List(Text(), dump_only=True)
+    at = Moment(dump_only=True, metadata=explain("When the alert comes."))
+    until = Moment(dump_only=True, metadata=explain("The end of the simulated time."))
+    service = fields.Nested(NameIdSchema, dump_only=True, metadata=explain("The service."))
+    integration = fields.Nested(
+        NameIdSchema, dump_only=True, metadata=explain("The integration that gets the alert.")
+    )
+    source = Text(dump_only=True, metadata=explain("The application that sends the body."))
+    alerts = List(
+        fields.Nested(SimulatedAlertSchema), dump_only=True, metadata=explain("What becomes of each alert.")
+    )
+    simulated_events = List(
+        fields.Nested(SimulatedEventSchema), dump_only=True, metadata=explain("What happens, in order.")
+    )
+    incidents = List(
+        fields.Nested(SimulatedIncidentSchema), dump_only=True, metadata=explain("The incidents at the end.")
+    )
+    notified = List(
+        fields.Nested(FirstNotificationSchema),
+        dump_only=True,
+        metadata=explain("Who is notified, with the first notification to each person."),
+    )
+    continues_at = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("When the next thing would happen after `until`; null: nothing."),
+    )
+    is_truncated = Boolean(
+        dump_only=True, metadata=explain("true: stopped early, after 1,000 events or two seconds.")
+    )
+    warnings = List(
+        Text(),
+        dump_only=True,
+        metadata=explain("Sentences about settings by which nobody would be notified."),
+    )
 
 
 SIMULATE = SimulateSchema()
