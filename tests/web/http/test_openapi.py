@@ -8,7 +8,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from web.http import permissions, xml
-from web.http.openapi import document, examples
+from web.http.openapi import descriptions, document, examples
 from web.routes import ROUTES
 
 DOCUMENTED = [route for route in ROUTES if route.documented]
@@ -224,6 +224,25 @@ def list_members(described: dict[str, Any]) -> Any:
             yield f"{place}/{name}", schema.get("description", ""), schema
         for parameter in value.get("parameters", ()):
             yield f"{place}/{parameter['name']}", parameter.get("description", ""), parameter["schema"]
+
+
+def test_every_property_and_parameter_has_a_sentence(described):
+    """That of its field, or that of its name (web/http/openapi/descriptions.py)."""
+    mute = [place for place, text, _ in list_members(described) if not text.rstrip().endswith(".")]
+
+    assert mute == []
+
+
+def test_every_sentence_of_a_name_is_used(described):
+    texts = [text for _, text, _ in list_members(described)]
+
+    unused = [
+        name
+        for name, sentence in descriptions.SENTENCES.items()
+        if not any(text.startswith(sentence) for text in texts)
+    ]
+
+    assert unused == []
 
 
 def test_every_number_of_an_enumeration_has_a_name(described):

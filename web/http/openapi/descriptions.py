@@ -27,7 +27,6 @@ SENTENCES: Mapping[str, str] = {
     "first_name": "The person's first name.",
     "incident": "The number of the incident.",
     "incident_number": "The number of the incident in the account, counted from 1.",
-    "integration": "The unique_id of the integration.",
     "joining_date": "When the person became a member.",
     "last_name": "The person's last name.",
     "milliseconds": "The duration in milliseconds.",
@@ -50,7 +49,6 @@ SENTENCES: Mapping[str, str] = {
     "team": "The unique_id of the team.",
     "team_ids": "Only incidents of these teams, by unique_id.",
     "team_priority": "The unique_id of the priority; null: none.",
-    "time_zone": "The IANA name of a time zone, for example `Europe/Berlin`.",
     "title": "One line that people see.",
     "trace_id": "The trace_id of the request that sent the alert. It leads to the alert trace.",
     "type": "A constant for published clients.",
@@ -61,7 +59,6 @@ SENTENCES: Mapping[str, str] = {
     "user_ids": "Only incidents that are assigned to one of these users, by username.",
     "user_name": "The full name of the person.",
     "username": "The username of the person. It never changes.",
-    "warnings": "Sentences about settings that may need a correction.",
 }
 
 
