@@ -27,7 +27,7 @@ log = structlog.get_logger()
 # For the whole request, including the name resolution.
 TIMEOUT_S = 5.0
 
-# With a longer delay, notifications are late (the alarms in docs/operating.md use the same limits).
+# With a longer delay, notifications are late (docs/operators/monitoring.md alerts on the same limits).
 MAX_ALERT_DELAY = timedelta(seconds=30)
 MAX_TIMER_DELAY = timedelta(seconds=30)
 MAX_MESSAGE_DELAY = timedelta(seconds=300)
