@@ -1,4 +1,4 @@
-# One command per habit. `make run` and `make test` install everything they need into .venv.
+# One command per habit. `make install`, `make run` and `make test` install everything they need into .venv.
 VENV := .venv
 BIN  := $(VENV)/bin
 
@@ -6,7 +6,9 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-queues bench-rules bench-scale bench-timers bench-workers lint types format lock clean
+.PHONY: install run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-queues bench-rules bench-scale bench-timers bench-workers lint types format lock clean
+
+install: $(VENV)/run.stamp
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -23,8 +25,8 @@ test: $(VENV)/dev.stamp
 
 # A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
-# Tests without a database need not run on PostgreSQL.
-STORELESS := tests/pipeline tests/test_architecture.py
+# Tests without a database need not run on PostgreSQL, nor do documents, whose commands choose their database.
+STORELESS := tests/pipeline tests/docs tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
 	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "$(QUICK)" -n 2 $(STORELESS:%=--ignore=%)
