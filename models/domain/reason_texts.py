@@ -259,3 +259,13 @@ ENGLISH = {
     "relay_unreachable": "The relay cannot be reached: {detail}.",
     "relay_unusable": "The relay cannot be used: {error}.",
 }
+
+# What a pending timer does, by its kind, for a line that begins with the time when it is due.
+PENDING_TIMERS = {
+    "escalate": "If nobody acknowledges, the policy continues with its next step.",
+    "acknowledgement_timeout": "If nobody resolves it, the acknowledgement times out.",
+    "auto_resolve": "The incident is resolved automatically.",
+    "snooze": "The snooze ends.",
+    "sla_escalation": "If the target of the SLA is not met, people are notified of it.",
+    "sla_breach": "If the target of the SLA is not met, the SLA is breached.",
+}

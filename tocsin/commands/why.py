@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from models.domain.enums import WorkState
-from models.domain.reason_texts import ENGLISH
+from models.domain.reason_texts import ENGLISH, PENDING_TIMERS
 from models.reports import alert_answer, alert_trace, trace_ids
 from models.reports.trace_ids import FoundAlert
 from models.store.base import store
@@ -214,7 +214,7 @@ def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
         yield entry["at"], entry["reason"]
     for timer in incident["timers"]:
         if timer["done_at"] is None:
-            yield timer["due_at"], f"timer: {timer['kind'].replace('_', ' ')} is due at this time"
+            yield timer["due_at"], PENDING_TIMERS[timer["kind"]]
     for delivery in incident["deliveries"]:
         for attempt in delivery["attempts"]:
             if attempt["outcome"] != "sent":

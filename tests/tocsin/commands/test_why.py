@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from models.domain.effects import Author, ChangeSet
-from models.domain.enums import AuthorKind, IncidentStatus, WorkState
+from models.domain.enums import AuthorKind, IncidentStatus, TimerKind, WorkState
+from models.domain.reason_texts import PENDING_TIMERS
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.reports import alert_trace, dead_letters, trace_ids
@@ -106,6 +107,21 @@ def test_it_begins_with_the_time_of_a_first_step_with_a_delay(world, now, minute
     assert list_lines(receipt.trace_id)[0] == (
         f"NOT NOTIFIED YET: the next escalation step is due at {due_at}."
     )
+
+
+def test_it_says_in_a_sentence_what_a_pending_timer_will_do(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+
+    assert (
+        "  2026-03-04 12:05:00  If nobody acknowledges, the policy continues with its next step."
+        in list_lines(receipt.trace_id)
+    )
+
+
+def test_each_kind_of_timer_has_a_sentence():
+    assert set(PENDING_TIMERS) == set(TimerKind)
 
 
 def test_a_mail_that_the_incident_is_resolved_is_no_notification_of_the_alert(world, receipt, now):
