@@ -79,16 +79,36 @@ def test_every_command_is_documented(command):
     assert any(f"tocsin {command}" in path.read_text() for path in texts)
 
 
-def test_every_link_between_documents_leads_to_a_file():
-    texts = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
-    links = {
-        (path, link.partition("#")[0])
-        for path in texts
+def list_links() -> set[tuple[Path, str, str]]:
+    """Return each link between documents: the document, the path, and the part after #."""
+    return {
+        (path, *link.partition("#")[::2])
+        for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
         for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text())
-        if "://" not in link and not link.startswith(("#", "mailto:"))
+        if "://" not in link and not link.startswith("mailto:")
     }
 
-    assert {f"{path.name}: {link}" for path, link in links if not (path.parent / link).exists()} == set()
+
+def test_every_link_between_documents_leads_to_a_file():
+    missing = {f"{path.name}: {link}" for path, link, _ in list_links() if not (path.parent / link).exists()}
+
+    assert missing == set()
+
+
+def list_anchors(path: Path) -> set[str]:
+    """Return the anchors of the headings: in lower case, without punctuation, a hyphen for each space."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_link_into_a_document_leads_to_a_heading():
+    missing = {
+        f"{path.name}: {link}#{anchor}"
+        for path, link, anchor in list_links()
+        if anchor and anchor not in list_anchors(path.parent / link if link else path)
+    }
+
+    assert missing == set()
 
 
 def test_every_file_that_a_text_names_exists():
