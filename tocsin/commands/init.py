@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from runtime import data_folder, logs, settings_file
-from runtime.settings import SETTINGS, load
+from runtime.settings import ENVIRONMENT, FILE, SETTINGS, Given, Settings, load, parse_settings, read_given
 from tocsin.commands.output import to_printable
 from tocsin.commands.read_only import BadArguments
 
@@ -21,8 +21,10 @@ PARSERS = {setting.name: setting.parse for setting in SETTINGS}
 def init() -> None:
     """Ask for the public URL, the mail relay and the first person; write tocsin.toml; send a test message.
 
-    Exit code 1: the test message was not sent. The file is written nevertheless.
+    Exit code 1: the test message was not sent. The file is written nevertheless. 2: the answers cannot be
+    used together, or with the data in the folder. Then no file is written.
     """
+    logs.configure("error", "init")
     settings = load()
     path = settings.home / settings_file.NAME
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -33,6 +35,7 @@ def init() -> None:
         raise click.ClickException(f"{path} exists: change it with an editor, and restart Tocsin")
     data_folder.prepare(settings.home)
     values = {**_ask_for_page(), **_ask_for_relay(), **_ask_for_person()}
+    _prepare(_combine(path, values))
     write_settings(path, values)
     click.echo(to_printable(f"{path} is written."))
     if not values.get("smtp_host"):
@@ -43,6 +46,7 @@ def init() -> None:
             sys.exit(1)
         values = {name: text for name, text in values.items() if not name.startswith("smtp_")}
         values |= _ask_for_relay()
+        _combine(path, values)
         write_settings(path, values)
     click.echo("Start Tocsin with `tocsin up`. If it runs, restart it.")
 
@@ -93,6 +97,22 @@ def _check_text(text: str) -> str:
     return text
 
 
+def _combine(path: Path, values: dict[str, str]) -> Settings:
+    """Return the settings as they will be with these values in the file. Raise BadSetting."""
+    given = read_given()
+    for name, text in values.items():
+        if text and given[name].source != ENVIRONMENT:
+            given[name] = Given(text, FILE, f"{name} in {path}")
+    return parse_settings(given)
+
+
+def _prepare(settings: Settings) -> None:
+    """Prepare the installation as its first start does. This refuses an owner who cannot be the owner."""
+    from tocsin.server.first_start import prepare
+
+    prepare(settings)
+
+
 def write_settings(path: Path, values: dict[str, str]) -> None:
     """Write the file atomically, readable only by its owner. A text of JSON is a text of TOML."""
     lines = ["# Settings of Tocsin: see docs/settings.md. The environment wins."]
@@ -108,17 +128,13 @@ def write_settings(path: Path, values: dict[str, str]) -> None:
 
 
 def _send_test_message() -> bool:
-    """Prepare the installation as its first start does, and send a test message to the owner."""
+    """Send a test message to the owner with the settings of the file."""
     from models.lifecycle.owner_email import find_owner
     from models.store.base import connection
     from tocsin.commands.test_message import list_contacts, send_test
-    from tocsin.server.first_start import prepare
     from workers.delivery import deliver
 
-    logs.configure("error", "init")
-    settings = load()
-    prepare(settings)
-    deliver.configure(settings)
+    deliver.configure(load())
     with connection():
         owner = find_owner()
         results = [send_test(contact) for contact in list_contacts(owner)] if owner else []

@@ -11,18 +11,22 @@ import tomllib
 
 import pytest
 
+from models.store.base import db
+from runtime.settings import load
 from tests.support.mail_server import start_mailbox
 from tests.support.processes import build_environment, find_free_port, tocsin
+from tests.support.stores import get_settings
+from tocsin.server.first_start import prepare
 
 
 class Terminal:
     """A terminal in which a command runs. It answers questions and collects the output."""
 
-    def __init__(self, home):
+    def __init__(self, home, **settings):
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tocsin", "init"],
-            env=build_environment(home), stdin=theirs, stdout=theirs, stderr=theirs,
+            env=build_environment(home, **settings), stdin=theirs, stdout=theirs, stderr=theirs,
         )  # fmt: skip
         os.close(theirs)
         self.output = ""
@@ -136,3 +140,29 @@ def test_an_existing_file_is_not_changed(home):
     assert terminal.finish() == 1
     assert f"{path} exists: change it with an editor" in terminal.output.replace("\r\n", " ")
     assert path.read_text() == "port = 9000"
+
+
+def test_a_refused_owner_leaves_no_file(home):
+    """Only `tocsin account hand-over` makes another member the owner."""
+    prepare(load({**get_settings(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"}))
+    db.close_all()
+    assert tocsin(home, "user", "add", "bob@example.org").returncode == 0
+    terminal = Terminal(home)
+
+    terminal.give(Public_URL="", Mail_relay="", Your="bob@example.org")
+
+    assert terminal.finish() == 2
+    assert "TOCSIN_OWNER_EMAIL must not be the address of another member" in terminal.output
+    assert not (home / "tocsin.toml").exists()
+
+
+def test_values_that_contradict_the_environment_leave_no_file(home):
+    """The user of the relay is in the environment, and Tocsin sends no password without TLS."""
+    terminal = Terminal(home, TOCSIN_SMTP_USER="tocsin")
+
+    terminal.give(Public_URL="", Mail_relay="127.0.0.1", Encryption="none", Port="25")
+    terminal.give(Sender="tocsin@example.org", Your="alice@example.org")
+
+    assert terminal.finish() == 2
+    assert "TOCSIN_SMTP_USER needs TLS" in terminal.output
+    assert not (home / "tocsin.toml").exists()
