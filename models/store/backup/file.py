@@ -4,6 +4,7 @@ The rows are in blocks, each with its length before it. An empty block ends a se
 read and written with little memory.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -19,6 +20,8 @@ MAGIC = b"tocsin backup 1\n"
 _LENGTH = struct.Struct(">I")
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
 BLOCK_SIZE = 1024 * 1024
+# What a file system says that has no hard links.
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 # As the driver returns them.
 Bytes = bytes | bytearray | memoryview
 
@@ -88,21 +91,50 @@ def create(path: Path) -> Iterator[Writer]:
             writer.finish()
             file.flush()
             os.fsync(file.fileno())
-        # A link, not a rename: that would replace a file that was created meanwhile.
         try:
-            path.hardlink_to(draft)
+            publish(Path(draft), path)
         except FileExistsError:
             raise BackupError(f"{path} exists: choose another name for the backup") from None
-        sync_folder(path.parent)
     finally:
-        Path(draft).unlink()
+        Path(draft).unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
+def publish(complete: Path, path: Path) -> None:
+    """Give a complete file its name in the same folder, and wait until the name is on disk.
+
+    Raises FileExistsError if the name is taken. The old name is gone or must be removed.
+    """
+    try:
+        # A link, not a rename: that would replace a file that was created meanwhile.
+        path.hardlink_to(complete)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename(complete, path)
+    _sync_folder(path.parent)
+
+
+def _rename(complete: Path, path: Path) -> None:
+    """Take the name by an empty file of our own, then replace this file.
+
+    A kill between the two leaves the empty file, which a restore refuses.
+    """
+    path.touch(0o600, exist_ok=False)
+    try:
+        complete.replace(path)
+    except OSError:
+        path.unlink()
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        # Some network file systems write names at once, and refuse this.
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(handle)
 

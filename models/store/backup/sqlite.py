@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from models.store.backup.file import BLOCK_SIZE, BackupError, Header, Reader, Writer, sync_folder
+from models.store.backup.file import BLOCK_SIZE, BackupError, Header, Reader, Writer, publish
 from models.store.base import SQLITE_FILE, connection, db, open_store
 from models.store.migrate import migrate
 from runtime import data_folder
@@ -90,7 +90,6 @@ def _move(complete: Path, home: Path) -> None:
     with complete.open("rb+") as file:
         os.fsync(file.fileno())
     try:
-        (home / SQLITE_FILE).hardlink_to(complete)
+        publish(complete, home / SQLITE_FILE)
     except FileExistsError:
         raise BackupError(f"{home} is in use: another process created a database") from None
-    sync_folder(home)

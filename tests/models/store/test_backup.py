@@ -1,5 +1,7 @@
 """A backup has all rows, and a restore writes all of them or nothing."""
 
+import errno
+import os
 import stat
 from contextlib import contextmanager
 
@@ -104,6 +106,48 @@ def test_a_backup_is_readable_by_its_owner_only_and_replaces_no_file(filled, hom
     with pytest.raises(BackupError, match="backup exists"):
         back_up(home, path)
     assert {each.name for each in tmp_path.iterdir()} <= {"home", "backup"}
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """Let the file system refuse hard links, as FAT and some network file systems do."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+def test_without_hard_links_a_backup_is_written_and_restored(filled, home, new_home, tmp_path, no_links):
+    path = back_up(home, tmp_path / "backup")
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with restored(path, new_home):
+        assert read_all_rows()["liveness"] == filled["liveness"]
+    assert {each.name for each in tmp_path.iterdir()} <= {"home", "backup", "restored"}
+
+
+def test_without_hard_links_no_file_is_replaced(tmp_path, no_links):
+    """Another program creates a file with the name of the backup while the backup is written."""
+    path = tmp_path / "backup"
+
+    with pytest.raises(BackupError, match="backup exists"), file.create(path):
+        path.write_text("of another program")
+
+    assert path.read_text() == "of another program"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_hard_links_a_failed_rename_leaves_nothing(tmp_path, no_links, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", refuse)
+
+    with pytest.raises(OSError, match="Input/output"), file.create(tmp_path / "backup"):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_database_is_not_backed_up(empty_store, home, tmp_path):
