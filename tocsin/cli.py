@@ -10,77 +10,83 @@ import click
 # Name -> the import path of its click command, and its text in `tocsin --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": (
-        "tocsin.commands.init:init",
+        "tocsin.commands.installation.init:init",
         "Ask for the public URL, the mail relay and the first person, and write tocsin.toml.",
     ),
     "up": (
-        "tocsin.commands.processes:up",
+        "tocsin.commands.installation.processes:up",
         "Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set.",
     ),
-    "web": ("tocsin.commands.processes:web", "Run a web process."),
-    "worker": ("tocsin.commands.processes:worker", "Run a worker process."),
-    "clock": ("tocsin.commands.processes:clock", "Run a clock process."),
-    "migrate": ("tocsin.commands.processes:migrate", "Apply the pending migrations to the database."),
+    "web": ("tocsin.commands.installation.processes:web", "Run a web process."),
+    "worker": ("tocsin.commands.installation.processes:worker", "Run a worker process."),
+    "clock": ("tocsin.commands.installation.processes:clock", "Run a clock process."),
+    "migrate": (
+        "tocsin.commands.installation.processes:migrate",
+        "Apply the pending migrations to the database.",
+    ),
     "backup": (
-        "tocsin.commands.backup:backup",
+        "tocsin.commands.installation.backup:backup",
         "Write a backup of the database into a new file, while Tocsin runs.",
     ),
     "restore": (
-        "tocsin.commands.backup:restore",
+        "tocsin.commands.installation.backup:restore",
         "Restore a backup into a new data folder or an empty database, paused.",
     ),
     "resume": (
-        "tocsin.commands.backup:resume",
+        "tocsin.commands.installation.backup:resume",
         "End the pause of a restored copy: process alerts, fire timers, send messages.",
     ),
-    "settings": ("tocsin.commands.settings:settings", "Show every setting, its value and its meaning."),
-    "account": ("tocsin.commands.accounts:account", "Add accounts and transfer their ownership."),
-    "user": ("tocsin.commands.accounts:user", "Add users to an account."),
+    "settings": (
+        "tocsin.commands.installation.settings:settings",
+        "Show every setting, its value and its meaning.",
+    ),
+    "account": ("tocsin.commands.account.accounts:account", "Add accounts and transfer their ownership."),
+    "user": ("tocsin.commands.account.accounts:user", "Add users to an account."),
     "test-message": (
-        "tocsin.commands.test_message:test_message",
+        "tocsin.commands.account.test_message:test_message",
         "Send a test message to the contacts of a user.",
     ),
-    "token": ("tocsin.commands.accounts:token", "Create, list and revoke API tokens."),
+    "token": ("tocsin.commands.account.accounts:token", "Create, list and revoke API tokens."),
     "application": (
-        "tocsin.commands.applications:application",
+        "tocsin.commands.account.applications:application",
         "Add IDs of applications that an account brings from elsewhere.",
     ),
     "rotate-link-key": (
-        "tocsin.commands.link_key:rotate_link_key",
+        "tocsin.commands.installation.link_key:rotate_link_key",
         "Replace the key that signs links: all links of before end.",
     ),
     "stakeholders": (
-        "tocsin.commands.stakeholders:stakeholders",
+        "tocsin.commands.account.stakeholders:stakeholders",
         "List and change the addresses outside the account that alerts may mail.",
     ),
     "oncall": (
-        "tocsin.commands.oncall:oncall",
+        "tocsin.commands.account.oncall:oncall",
         "Show who is on call, and whom each escalation policy would notify.",
     ),
     "check": (
-        "tocsin.commands.check:check",
+        "tocsin.commands.installation.check:check",
         "Find gaps and conflicts in schedules, and people without a way to notify them.",
     ),
     "simulate": (
-        "tocsin.commands.simulate:simulate",
+        "tocsin.commands.alerts.simulate:simulate",
         "Show who would be notified of an alert at a given time, and why.",
     ),
     "why": (
-        "tocsin.commands.why:why",
+        "tocsin.commands.alerts.why:why",
         "Show what happened to an alert, and who was notified or not, and why.",
     ),
     "alerts": (
-        "tocsin.commands.incidents:list_alerts",
+        "tocsin.commands.alerts.incidents:list_alerts",
         "List the alerts that came in, and those that reached nobody.",
     ),
     "incidents": (
-        "tocsin.commands.incidents:list_incidents",
+        "tocsin.commands.alerts.incidents:list_incidents",
         "List the open incidents, and those that reached nobody.",
     ),
-    "ack": ("tocsin.commands.incidents:acknowledge", "Acknowledge an incident by its number."),
-    "resolve": ("tocsin.commands.incidents:resolve", "Resolve an incident by its number."),
+    "ack": ("tocsin.commands.alerts.incidents:acknowledge", "Acknowledge an incident by its number."),
+    "resolve": ("tocsin.commands.alerts.incidents:resolve", "Resolve an incident by its number."),
     "dead-letters": (
-        "tocsin.commands.dead_letters:dead_letters_group",
+        "tocsin.commands.alerts.dead_letters:dead_letters_group",
         "List, replay or drop dead letters: alerts that Tocsin could not process.",
     ),
 }

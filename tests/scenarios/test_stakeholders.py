@@ -20,7 +20,7 @@ from models.write import stakeholders as writer
 from tests.support.alerts import accept
 from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, deliver_to
-from tocsin.commands.why import format_lines
+from tocsin.commands.alerts.why import format_lines
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.periodic import retention

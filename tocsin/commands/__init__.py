@@ -1,1 +1,1 @@
-"""The commands of `tocsin`, a file per command."""
+"""The commands of `tocsin`, a file per command, in folders by what they are about."""

@@ -1,8 +1,8 @@
 """The periodic jobs that the clock process runs: name, period in seconds, function.
 
 One more job sends the request to the dead-man's switch, if its URL is set. The command `tocsin clock` adds it
-(tocsin/commands/processes.py), because its code is in a higher layer. While the installation is paused, only
-liveness is recorded.
+(tocsin/commands/installation/processes.py), because its code is in a higher layer. While the installation is
+paused, only liveness is recorded.
 """
 
 from schedules.clock_process import PeriodicJob

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from models.tables.stakeholders import StakeholderAddress
 from tests.support.stores import get_settings
-from tocsin.commands import accounts
-from tocsin.commands.stakeholders import stakeholders as command
+from tocsin.commands.account import accounts
+from tocsin.commands.account.stakeholders import stakeholders as command
 from web.account import stakeholders
 
 PATH = "/api/tocsin/stakeholders/"

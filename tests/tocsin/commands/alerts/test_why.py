@@ -30,7 +30,7 @@ from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, settings
 from tests.support.scenarios.timers import set_policy
 from tests.support.stores import get_settings
-from tocsin.commands.why import format_lines, why
+from tocsin.commands.alerts.why import format_lines, why
 from workers.alerts import process_lane
 from workers.alerts.batches import BatchSize
 from workers.delivery import deliver

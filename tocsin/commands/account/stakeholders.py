@@ -7,7 +7,7 @@ import click
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.stakeholders import StakeholderAddress
-from tocsin.commands.accounts import (
+from tocsin.commands.account.accounts import (
     account_option,
     as_json_option,
     check_address,

@@ -13,8 +13,8 @@ from models.reports import alert_answer, alert_trace, trace_ids
 from models.reports.trace_ids import FoundAlert
 from models.store.base import store
 from models.tables.accounts import Account
-from tocsin.commands.accounts import as_json_option
-from tocsin.commands.oncall import account_option, find_accounts
+from tocsin.commands.account.accounts import as_json_option
+from tocsin.commands.account.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, open_read_only
 

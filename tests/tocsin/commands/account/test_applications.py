@@ -9,8 +9,8 @@ from models.domain.applications import GENERIC
 from models.tables.services import AddedApplication
 from tests.support.processes import tocsin
 from tests.support.stores import get_settings
-from tocsin.commands import accounts
-from tocsin.commands.applications import application
+from tocsin.commands.account import accounts
+from tocsin.commands.account.applications import application
 
 BROUGHT = "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de"
 

@@ -19,7 +19,7 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.stores import TABLES, get_settings
 from tocsin.cli import COMMANDS
 from tocsin.commands import read_only
-from tocsin.commands.simulate import simulate
+from tocsin.commands.alerts.simulate import simulate
 
 DISK = ("--message", "Disk full", "--entity-id", "db1", "--at", "2026-12-24 18:00")
 CHECKOUT = ("--service", "Checkout", *DISK)

@@ -16,7 +16,7 @@ from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from runtime import logs
 from runtime.settings import load
-from tocsin.commands.accounts import account_option, as_json_option
+from tocsin.commands.account.accounts import account_option, as_json_option
 from tocsin.commands.output import to_printable
 from tocsin.commands.read_only import require_data
 from workers.delivery import deliver

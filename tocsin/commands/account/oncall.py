@@ -21,7 +21,7 @@ from schedules.escalation.notifications import get_recipient
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 from schedules.oncall import shifts
 from schedules.oncall.local_time import get_zone, list_zone_warnings
-from tocsin.commands.accounts import as_json_option
+from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import BadArguments, NoResult, open_read_only
 from tocsin.commands.times import ZoneType, parse_time

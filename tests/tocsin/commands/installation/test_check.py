@@ -28,7 +28,7 @@ from tests.support.stores import get_settings
 from tocsin.checks import findings
 from tocsin.checks.findings import run_checks
 from tocsin.commands import read_only
-from tocsin.commands.check import check
+from tocsin.commands.installation.check import check
 
 DAY = timedelta(days=1)
 

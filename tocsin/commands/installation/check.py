@@ -17,8 +17,8 @@ from tocsin.checks.finding import TRUNCATED, Finding
 from tocsin.checks.findings import run_checks
 from tocsin.checks.redis_server import find_server
 from tocsin.checks.settings import find_local_links, find_other_settings
-from tocsin.commands.accounts import as_json_option
-from tocsin.commands.oncall import account_option, find_accounts
+from tocsin.commands.account.accounts import as_json_option
+from tocsin.commands.account.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
 

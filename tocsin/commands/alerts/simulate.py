@@ -22,12 +22,12 @@ from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
 from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
-from tocsin.commands.accounts import as_json_option
-from tocsin.commands.oncall import NOBODY
+from tocsin.commands.account.accounts import as_json_option
+from tocsin.commands.account.oncall import NOBODY
+from tocsin.commands.alerts.why import format_rule, format_stages
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadArguments, open_read_only
 from tocsin.commands.times import ZoneType, parse_time
-from tocsin.commands.why import format_rule, format_stages
 from web.operations import run_simulation
 
 JsonDict = dict[str, Any]

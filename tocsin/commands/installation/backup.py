@@ -15,7 +15,7 @@ from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
 from runtime import logs
 from runtime.settings import load
-from tocsin.commands.accounts import as_json_option
+from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.output import to_json, to_printable
 from tocsin.server.supervisor import claim_lock
 

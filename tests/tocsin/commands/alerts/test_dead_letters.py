@@ -15,8 +15,8 @@ from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
 from tests.support.processes import tocsin
 from tests.support.stores import get_settings
-from tocsin.commands import dead_letters as command
-from tocsin.commands.dead_letters import dead_letters_group
+from tocsin.commands.alerts import dead_letters as command
+from tocsin.commands.alerts.dead_letters import dead_letters_group
 
 UNKNOWN = "00000000-0000-4000-8000-999999999999"
 

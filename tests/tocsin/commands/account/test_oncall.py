@@ -17,7 +17,7 @@ from tests.support.stores import get_settings
 from tests.web.conftest import app, ask
 from tocsin.cli import COMMANDS
 from tocsin.commands import read_only
-from tocsin.commands.oncall import oncall
+from tocsin.commands.account.oncall import oncall
 
 __all__ = ["app", "ask"]
 

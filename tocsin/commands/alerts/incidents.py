@@ -23,9 +23,9 @@ from pipeline import incidents as decisions
 from runtime import logs
 from runtime.redis_socket import get_url
 from runtime.settings import load
-from tocsin.commands.accounts import account_option, as_json_option, find_account
-from tocsin.commands.oncall import account_option as accounts_option
-from tocsin.commands.oncall import find_accounts
+from tocsin.commands.account.accounts import account_option, as_json_option, find_account
+from tocsin.commands.account.oncall import account_option as accounts_option
+from tocsin.commands.account.oncall import find_accounts
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import BadArguments, open_read_only, require_data
 from workers import queue

@@ -1,0 +1,1 @@
+"""Commands about accounts: people, tokens, applications, stakeholders, and who is on call."""

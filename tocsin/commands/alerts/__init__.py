@@ -1,0 +1,1 @@
+"""Commands about alerts and incidents: what happened, what would happen, and dead letters."""

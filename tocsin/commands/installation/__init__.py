@@ -1,0 +1,1 @@
+"""Commands about the installation: its processes, settings, data and problems."""
