@@ -85,11 +85,12 @@ def check(root: Path, home: Path, config: dict[str, object]) -> bool:
     data = home if prefix else root / "var" / "lib" / "tocsin"
     chroot = [*prefix, "chroot", f"--userspec={user}", str(root)]
     port = find_free_port()
+    # The health check must find a port that is in the file only.
+    write_settings(data / "tocsin.toml", f"port = {port}\n", int(uid), int(gid))
     with start_mailbox() as mailbox:
         settings = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "TOCSIN_HOME": "/var/lib/tocsin",
-            "TOCSIN_PORT": str(port),
             "TOCSIN_SMTP_HOST": "127.0.0.1",
             "TOCSIN_SMTP_PORT": str(mailbox.port),
         }
@@ -107,6 +108,12 @@ def check(root: Path, home: Path, config: dict[str, object]) -> bool:
             code = process.wait(30)
     assert code == 0, f"the image ended with {code}"
     return bool(prefix)
+
+
+def write_settings(path: Path, text: str, uid: int, gid: int) -> None:
+    path.touch(0o600)
+    path.write_text(text)
+    os.chown(path, uid, gid)
 
 
 def is_healthy(process: "subprocess.Popen[bytes]", health: list[str], settings: dict[str, str]) -> bool:

@@ -45,17 +45,8 @@ export PYTHONPATH=/opt/tocsin/packages PYTHONDONTWRITEBYTECODE=1 TOCSIN_HOME="${
 exec /usr/bin/python3 -P -m tocsin "$@"
 SCRIPT
 cat > "$root/opt/tocsin/bin/health" <<'SCRIPT'
-#!/usr/bin/python3
-"""Exit with 0 if this container can accept alerts."""
-import os
-import sys
-import urllib.request
-
-url = f"http://127.0.0.1:{os.environ.get('TOCSIN_PORT', '8080')}/readyz"
-try:
-    urllib.request.urlopen(url, timeout=4)
-except OSError as error:
-    sys.exit(f"not ready: {error}")
+#!/bin/sh
+exec /opt/tocsin/bin/tocsin health
 SCRIPT
 chmod 755 "$root/opt/tocsin/bin/tocsin" "$root/opt/tocsin/bin/health"
 

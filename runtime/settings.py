@@ -212,6 +212,15 @@ def _parse(setting: Setting, given: Given) -> Any:
         raise BadSetting(f"{given.name} must {error}{value_text}") from None
 
 
+# Where this host reaches a process that listens on all its addresses. With ::, it listens on IPv6 only.
+_LOCAL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+def find_local_address(host: str) -> str:
+    """Return the address at which this host reaches a process that listens on `host`."""
+    return _LOCAL_ADDRESSES.get(host, host)
+
+
 def _build_local_url(host: str, port: int) -> str:
-    visible_host = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
-    return f"http://{f'[{visible_host}]' if ':' in visible_host else visible_host}:{port}"
+    address = find_local_address(host)
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}"

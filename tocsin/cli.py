@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tocsin.commands.installation.processes:migrate",
         "Apply the pending migrations to the database.",
     ),
+    "health": (
+        "tocsin.commands.installation.health:health",
+        "Say whether the web process on this host can accept alerts.",
+    ),
     "backup": (
         "tocsin.commands.installation.backup:backup",
         "Write a backup of the database into a new file, while Tocsin runs.",

@@ -110,7 +110,7 @@ def test_the_error_does_not_contain_a_secret_value(load, variable, value):
 
 
 @pytest.mark.parametrize(
-    ("host", "shown"), [("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("10.0.0.5", "10.0.0.5")]
+    ("host", "shown"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("::1", "[::1]"), ("10.0.0.5", "10.0.0.5")]
 )
 def test_the_default_public_url_is_the_address_that_web_listens_on(load, host, shown):
     assert load({"TOCSIN_HOST": host, "TOCSIN_PORT": "9000"}).public_url == f"http://{shown}:9000"
