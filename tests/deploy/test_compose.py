@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from runtime.settings import SETTINGS, load
+from runtime.settings import SETTINGS, Settings, load
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
@@ -51,10 +51,20 @@ def test_every_setting_exists_and_can_be_used():
     assert (settings.host, settings.port, str(settings.home)) == ("0.0.0.0", 8080, "/var/lib/tocsin")
 
 
-def test_a_setting_that_the_user_writes_has_its_own_name_and_default():
-    defaults = {setting.variable: setting.default for setting in SETTINGS} | {
-        "TOCSIN_PUBLIC_URL": "http://127.0.0.1:8080"
-    }
+# Settings that the compose file does not pass. The settings file in the volume can have them.
+NOT_PASSED = {
+    "TOCSIN_PIPELINE_QUEUES": "one container has all queues",
+    "TOCSIN_METRICS_PORT": "/metrics of web shows the same numbers, and no other port is published",
+}
+
+
+def test_every_setting_is_passed_or_is_left_out_for_a_reason():
+    assert TOCSIN["environment"].keys() == {setting.variable for setting in SETTINGS} - NOT_PASSED.keys()
+    assert NOT_PASSED.keys() <= {setting.variable for setting in SETTINGS}
+
+
+def test_a_setting_that_the_user_writes_has_its_own_name_and_no_default():
+    """A default here would win over the settings file in the volume; an empty variable does not."""
     taken = {
         name: match
         for name, text in TOCSIN["environment"].items()
@@ -62,8 +72,16 @@ def test_a_setting_that_the_user_writes_has_its_own_name_and_default():
     }
 
     assert {name: match[1] for name, match in taken.items()} == {name: name for name in taken}
-    assert {name: match[3] for name, match in taken.items()} == {name: defaults[name] for name in taken}
+    assert {match[3] for match in taken.values()} == {""}
     assert {"TOCSIN_SMTP_HOST", "TOCSIN_SMTP_PASSWORD"} <= taken.keys()
+
+
+def test_without_values_of_the_user_all_other_settings_have_their_defaults():
+    fixed = {"home", "host", "database_url", "redis_url"}
+    found, defaults = load(build_environment()), load({"TOCSIN_HOME": "/var/lib/tocsin"})
+
+    different = {name for name in Settings.__slots__ if getattr(found, name) != getattr(defaults, name)}
+    assert different <= fixed
 
 
 def test_the_login_of_a_mail_relay_reaches_the_settings():
