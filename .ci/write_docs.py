@@ -30,7 +30,8 @@ from.
 **The data folder** is found by `--home FOLDER`, then `TOCSIN_HOME`, then `./var`. It must belong to the user
 that runs Tocsin. A command that finds no data there says so and creates nothing. `tocsin up`, `web`,
 `worker`, `clock`, `migrate` and `init` create a folder that is missing. They do not use a folder that has
-only files of others.
+only files of others. With `TOCSIN_DATABASE_URL` in the environment, another user may run the other commands:
+they use neither the folder nor the file in it.
 
 **The file** has the names of the table in lower case and without `TOCSIN_`. Only its owner may read it (mode
 0600), otherwise Tocsin does not start. `tocsin init` writes it.

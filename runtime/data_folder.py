@@ -57,12 +57,27 @@ def check(home: Path) -> None:
         return
     if not stat.S_ISDIR(found.st_mode):
         raise BadSetting(f"TOCSIN_HOME must be the path of a folder; {home} is a file")
-    # root can use every folder; in a container it has a folder of the host.
-    if os.geteuid() not in (0, found.st_uid):
+    if _is_of_another_user(found):
         raise BadSetting(
             f"the data folder {home} belongs to the user {_get_user_name(found.st_uid)}: run Tocsin as this"
             " user, or choose another folder with --home or TOCSIN_HOME"
         )
+
+
+def is_of_another_user(home: Path) -> bool:
+    """Return whether another user owns this folder, or a folder above it that this user cannot enter."""
+    try:
+        found = home.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and _is_of_another_user(found)
+
+
+def _is_of_another_user(found: os.stat_result) -> bool:
+    # root can use every folder; in a container it has a folder of the host.
+    return os.geteuid() not in (0, found.st_uid)
 
 
 def _get_user_name(number: int) -> str:

@@ -140,10 +140,21 @@ def read_given(environ: Mapping[str, str] = os.environ) -> dict[str, Given]:
     """Return the text of each setting: from the environment, else from the file, else the default."""
     _require_known(environ)
     home = _parse(SETTINGS[0], _read_one(SETTINGS[0], environ, {}, ""))
-    data_folder.check(home)
     path = home / settings_file.NAME
-    in_file = settings_file.read(path, [setting.name for setting in SETTINGS])
+    in_file = _read_file(path, environ)
     return {setting.name: _read_one(setting, environ, in_file, str(path)) for setting in SETTINGS}
+
+
+def _read_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts in the settings file. Raise BadSetting, also if another user owns its folder.
+
+    With PostgreSQL in the environment, a command needs no data folder. Then it reads no file of another user.
+    Processes need the folder, and refuse that of another user themselves.
+    """
+    if environ.get("TOCSIN_DATABASE_URL") and data_folder.is_of_another_user(path.parent):
+        return {}
+    data_folder.check(path.parent)
+    return settings_file.read(path, [setting.name for setting in SETTINGS])
 
 
 def _require_known(environ: Mapping[str, str]) -> None:

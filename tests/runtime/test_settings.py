@@ -274,6 +274,19 @@ def test_a_home_of_another_user_is_refused(load, tmp_path, monkeypatch):
         load({})
 
 
+def test_on_postgresql_a_command_uses_no_home_of_another_user(load, write_file, tmp_path, monkeypatch):
+    write_file("port = 9000")
+    url = "postgresql://db.example.org/tocsin"
+    assert load({"TOCSIN_DATABASE_URL": url}).port == 9000
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000_000)
+
+    found = load({"TOCSIN_DATABASE_URL": url})
+
+    assert (found.database_url, found.port) == (url, 8080)
+    with pytest.raises(BadSetting, match="belongs to the user"):
+        data_folder.prepare(tmp_path)
+
+
 def test_a_folder_with_files_of_others_only_is_not_used(tmp_path):
     (tmp_path / "thesis.tex").touch()
 

@@ -1,5 +1,6 @@
 """Describe the Redis server of an installation. Only reads."""
 
+import os
 from dataclasses import dataclass
 
 import redis
@@ -38,8 +39,9 @@ class RedisServer:
 def find_server(settings: Settings) -> RedisServer:
     """Ask the server of these settings who it is."""
     is_embedded = not settings.redis_url
-    # Without the lock, no process has run a server here. A search for its socket could create files.
-    if is_embedded and not (settings.home / LOCK).exists():
+    # Without the lock, no process has run a server here. A search for its socket could create files. Another
+    # user can own the folder of a command on PostgreSQL: then there is none to see.
+    if is_embedded and not os.access(settings.home / LOCK, os.F_OK):
         return _describe_next()
     client = create_client(settings.redis_url or get_url(settings.home))
     try:
