@@ -21,59 +21,66 @@ def write_answer(trace: JsonDict) -> list[str]:
 
     A trace without a trace_id is that of an incident alone: the answer is about its notifications.
     """
-    numbers = {alert["incident"] for alert in trace["alerts"] if alert["incident_created"]}
-    is_alone = trace["trace_id"] is None
-    opened = [each for each in trace["incidents"] if is_alone or each["incident_number"] in numbers]
-    deliveries = [each for incident in opened for each in incident["deliveries"] if each["kind"] != _RECOVERY]
+    deliveries = _list_deliveries(trace)
     sent = [each for each in deliveries if each["state"] == "sent"]
     pending = [each["sentence"] for each in deliveries if each["state"] == "pending"]
     if not deliveries:
-        pending = [_describe_step(due_at, trace) for due_at in _list_due_steps(opened)]
+        pending = list(_list_due_steps(trace))
     if sent:
-        named = ", ".join(_describe_sent(each, trace) for each in sent[:MAX_NAMED])
+        received_at = trace["received_at"]
+        named = ", ".join(
+            f"{each['person']} {_format_time(each['done_at'], received_at)}"
+            f" by {name_channel(each['channel'])} (sent)"
+            for each in sent[:MAX_NAMED]
+        )
         more = f" and {len(sent) - MAX_NAMED} more notifications" if len(sent) > MAX_NAMED else ""
         return [f"NOTIFIED: {named}{more}."]
     if pending:
         return [f"NOT NOTIFIED YET: {'; '.join(pending[:MAX_CAUSES])}."]
     if trace["status"] == "queued":
         return ["NOBODY IS NOTIFIED YET: the alert is not processed yet."]
-    others = _list_causes(trace, has_deliveries=bool(deliveries))
-    causes = list(dict.fromkeys([*_list_failures(deliveries), *others]))
-    nothing = "the incident has no notification" if is_alone else "the trace has no alert"
-    shown = causes[:MAX_CAUSES] or [nothing]
-    if len(causes) > MAX_CAUSES:
-        shown.append(f"There are {len(causes) - MAX_CAUSES} more causes")
-    first, *rest = shown
+    first, *rest = list_causes(trace)
     return [f"NOBODY WAS NOTIFIED: {first}.", *(f"{cause[:1].upper()}{cause[1:]}." for cause in rest)]
 
 
-def _describe_sent(delivery: JsonDict, trace: JsonDict) -> str:
-    by = name_channel(delivery["channel"])
-    return f"{delivery['person']} {_format_time(delivery['done_at'], trace)} by {by} (sent)"
+def list_causes(trace: JsonDict) -> list[str]:
+    """Return why nobody was notified, as parts of sentences: at least one. Nobody must have been notified."""
+    deliveries = _list_deliveries(trace)
+    others = _list_causes_of_alerts(trace, has_deliveries=bool(deliveries))
+    causes = list(dict.fromkeys([*(each["sentence"] for each in deliveries), *others]))
+    if not causes:
+        return ["the trace has no alert" if trace["trace_id"] else "the incident has no notification"]
+    more = len(causes) - MAX_CAUSES
+    return [*causes[:MAX_CAUSES], f"there are {more} more causes"] if more > 0 else causes
 
 
-def _list_due_steps(incidents: list[JsonDict]) -> Iterator[datetime]:
+def _list_deliveries(trace: JsonDict) -> list[JsonDict]:
+    """Return the notifications of these incidents, but no mail that an incident is resolved."""
+    found = (each for incident in _list_opened(trace) for each in incident["deliveries"])
+    return [each for each in found if each["kind"] != _RECOVERY]
+
+
+def _list_opened(trace: JsonDict) -> list[JsonDict]:
+    """Return the incidents that the alerts of the trace opened, or the incident of a trace without alerts."""
+    numbers = {alert["incident"] for alert in trace["alerts"] if alert["incident_created"]}
+    is_alone = trace["trace_id"] is None
+    return [each for each in trace["incidents"] if is_alone or each["incident_number"] in numbers]
+
+
+def _list_due_steps(trace: JsonDict) -> Iterator[str]:
     """Yield when the next escalation step of each incident is due, if it has one."""
-    for incident in incidents:
-        for timer in incident["timers"]:
-            if timer["kind"] == TimerKind.ESCALATE and timer["done_at"] is None:
-                yield timer["due_at"]
+    for timer in (timer for incident in _list_opened(trace) for timer in incident["timers"]):
+        if timer["kind"] == TimerKind.ESCALATE and timer["done_at"] is None:
+            due = _format_time(timer["due_at"], trace["received_at"])
+            yield f"the next escalation step is due at {due}"
 
 
-def _describe_step(due_at: datetime, trace: JsonDict) -> str:
-    return f"the next escalation step is due at {_format_time(due_at, trace)}"
-
-
-def _format_time(at: datetime, trace: JsonDict) -> str:
+def _format_time(at: datetime, received_at: datetime) -> str:
     """Return a time, with its date if it is not on the day on which the alert was accepted."""
-    return f"{at:%H:%M:%S}" if at.date() == trace["received_at"].date() else f"{at:%Y-%m-%d %H:%M:%S}"
+    return f"{at:%H:%M:%S}" if at.date() == received_at.date() else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def _list_failures(deliveries: list[JsonDict]) -> Iterator[str]:
-    return (each["sentence"] for each in deliveries)
-
-
-def _list_causes(trace: JsonDict, *, has_deliveries: bool) -> Iterator[str]:
+def _list_causes_of_alerts(trace: JsonDict, *, has_deliveries: bool) -> Iterator[str]:
     """Yield why the alerts of the trace notified nobody, each as a part of a sentence."""
     if trace["error"]:
         yield trace["error"].removesuffix(".")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import peewee
 
 from models.domain.identity import is_short_id, is_uuid
-from models.reports.alert_trace import find_receipt
+from models.reports.alert_trace import PAGE_SIZE, JsonDict, build_incident, build_trace, find_receipt
 from models.store.prepared import in_list
 from models.tables.accounts import Account
 from models.tables.events import Event, Receipt
@@ -61,6 +61,24 @@ def find_incident(number: int, account: Account) -> FoundAlert | None:
     opened = Event.select(peewee.fn.MIN(Event.id)).where(Event.incident == incident, Event.incident_created)
     found = _find_event(Event.id == opened, [account.id])
     return FoundAlert(found.receipt, found.event, incident) if found else FoundAlert(None, None, incident)
+
+
+def build_trace_of(found: FoundAlert, page: int = 1) -> JsonDict:
+    """Return a page of the trace of a receipt, or the trace of one alert of it, or of an incident alone."""
+    if found.receipt is None:
+        assert found.incident is not None
+        return {
+            "trace_id": None,
+            "status": None,
+            "received_at": found.incident.creation_date,
+            "error": None,
+            "alerts": [],
+            "count": 0,
+            "incidents": [build_incident(found.incident)],
+        }
+    if found.event is None:
+        return build_trace(found.receipt, start=(page - 1) * PAGE_SIZE)
+    return build_trace(found.receipt, start=count_events_before(found.event), size=1)
 
 
 def _find_event(where: peewee.Expression, accounts: Collection[int]) -> FoundAlert | None:

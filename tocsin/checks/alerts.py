@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
 from models.domain.enums import AlertType, NotificationStatus
+from models.reports import alert_answer, trace_ids
 from models.store.prepared import in_list
 from models.tables.accounts import Account
-from models.tables.events import Event, list_reasons
+from models.tables.events import Event
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Integration, Service
@@ -29,14 +30,25 @@ def find_unheard_integrations(account: Account, now: datetime) -> Iterator[Findi
     for integration in query.where(Team.account == account).order_by(Integration.id):
         count, last = _count_unheard(integration, now - SINCE)
         if last is not None:
-            reasons = list_reasons(last)
-            reason = f" of the last one: {reasons[-1][1]}" if reasons else " is not known"
             alerts = "the only alert" if count == 1 else f"all {count:,} alerts"
             what = (
                 f"{alerts} of the last day to integration {integration.name} of service"
-                f" {integration.service.name} reached nobody. The reason{reason}"
+                f" {integration.service.name} reached nobody. The reason of the last one:"
+                f" {_describe_causes(last, account)}"
             )
             yield Finding("unheard", integration.team.name, f"integration {integration.name}", what)
+
+
+def _describe_causes(event: Event, account: Account) -> str:
+    """Return why an alert reached nobody, in the words of `tocsin why`.
+
+    If it joined an incident, this is about the alert that opened the incident.
+    """
+    if event.incident is None:
+        found = trace_ids.find_alert(event.unique_id, [account])
+    else:
+        found = trace_ids.find_incident(event.incident.incident_number, account)
+    return "; ".join(alert_answer.list_causes(trace_ids.build_trace_of(found))) if found else "it was deleted"
 
 
 def _count_unheard(integration: Integration, since: datetime) -> tuple[int, Event | None]:
@@ -56,7 +68,7 @@ def _count_unheard(integration: Integration, since: datetime) -> tuple[int, Even
 
 
 def _list_page(integration: Integration, before: int | None) -> list[Event]:
-    columns = (Event.id, Event.incident, Event.alert_type, Event.creation_date, Event.reasons)
+    columns = (Event.id, Event.incident, Event.alert_type, Event.creation_date, Event.unique_id)
     query = Event.select(*columns).where(Event.integration == integration.id)
     if before is not None:
         query = query.where(Event.id < before)

@@ -45,7 +45,7 @@ def why(reference: str, page: int, account_id: str | None, as_json: bool) -> Non
     """
     with open_read_only() as settings:
         found = _find(reference, find_accounts(account_id))
-        trace = _build_trace(found, page) if found else None
+        trace = trace_ids.build_trace_of(found, page) if found else None
         kept_since = store().now() - timedelta(days=settings.keep_alerts)
     if found is None or trace is None:
         click.echo(to_printable(_describe_unknown(reference, kept_since)), err=True)
@@ -70,24 +70,6 @@ def _find(reference: str, accounts: list[Account]) -> FoundAlert | None:
         known = ", ".join(f"{row.account_identifier} ({row.name})" for row in accounts)
         raise BadArguments(f"choose the account of incident #{number} with --account: {known}")
     return trace_ids.find_incident(number, accounts[0])
-
-
-def _build_trace(found: FoundAlert, page: int) -> JsonDict:
-    """Return the trace of a receipt, or of one alert of it, or else of an incident alone."""
-    if found.receipt is None:
-        assert found.incident is not None
-        return {
-            "trace_id": None,
-            "status": None,
-            "received_at": found.incident.creation_date,
-            "error": None,
-            "alerts": [],
-            "count": 0,
-            "incidents": [alert_trace.build_incident(found.incident)],
-        }
-    if found.event is None:
-        return alert_trace.build_trace(found.receipt, start=(page - 1) * alert_trace.PAGE_SIZE)
-    return alert_trace.build_trace(found.receipt, start=trace_ids.count_events_before(found.event), size=1)
 
 
 def _describe_unknown(reference: str, kept_since: datetime) -> str:

@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from models.domain.enums import ServiceStatus, Urgency
+from models.domain.enums import NotificationStatus, ServiceStatus, Urgency
+from models.domain.reasons import make_reason
 from models.reports.backlog import ProcessLiveness, record_liveness
 from models.store.base import db
 from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.maintenance import Maintenance
+from models.tables.notifications import Notification
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertRule
 from models.tables.schedules import ScheduleOverride
@@ -607,6 +609,21 @@ def test_an_integration_that_notifies_nobody_is_a_problem(world, now):
     assert find(world, now + 2 * DAY, "unheard") == []
     process_alert(world, now, level="critical")
     assert find(world, now, "unheard") == []
+
+
+def test_an_integration_whose_notifications_all_failed_has_the_reason_of_the_failure(world, now):
+    """The second alert joins the incident of the first, and notifies nobody again."""
+    set_policy(world, (0, world.bob))
+    for _ in range(2):
+        process_alert(world, now, level="critical")
+    assert find(world, now, "unheard") == []
+    outcome = make_reason("contact_deleted")
+    Notification.update(state=NotificationStatus.FAILED, outcome=outcome, done_at=now).execute()
+
+    (what,) = find(world, now, "unheard")
+
+    why = "not sent to Bob by e-mail: the contact was deleted"
+    assert what.endswith(f"reached nobody. The reason of the last one: {why}")
 
 
 def test_a_step_without_a_target_and_a_service_without_a_name_are_found(world, now):
