@@ -21,8 +21,9 @@ from granian.http import HTTP1Settings
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from tocsin.server.bodies import Bodies
-from tocsin.server.request import Accept, Request, Watcher, accept_nothing
+from tocsin.server.request import Request, Watcher
 from tocsin.server.shares import Shares
+from web.server_interface import Accept, accept_nothing
 
 log = structlog.get_logger()
 

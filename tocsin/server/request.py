@@ -17,34 +17,17 @@ import structlog
 
 from runtime.metrics import count_refused
 from tocsin.server.bodies import MAX_BYTES, SMALL_BYTES, Bodies, is_too_fragmented
-from tocsin.server.shares import ALERT_PATHS, Shares
+from tocsin.server.shares import Shares
+from web.server_interface import (
+    ALERT_PATHS,
+    ARRIVED_AT,
+    CLIENT_CHECK,
+    Accept,
+    Headers,
+    accept_nothing,
+)
 
 log = structlog.get_logger()
-
-# The key in the environment of a function that PEP 3333 does not have (web/http/concurrency_limit.py).
-CLIENT_CHECK = "tocsin.client_check"
-# The key of the monotonic time at which the request was complete (web/ingest/fast_path.py).
-ARRIVED_AT = "tocsin.arrived_at"
-
-Headers = list[tuple[str, str]]
-
-
-class Reply(Protocol):
-    """What answers a request later, from any thread: one of these methods, once."""
-
-    def send(self, status: int, headers: Headers, body: bytes) -> None:
-        """Send this answer."""
-
-    def hand_over(self) -> None:
-        """Let the application answer, in a thread of its own."""
-
-
-# Takes a request over, without waiting for anything, and returns True; False: the application must answer.
-Accept = Callable[[WSGIEnvironment, Reply], bool]
-
-
-def accept_nothing(environ: WSGIEnvironment, reply: Reply) -> bool:
-    return False
 
 
 class HeaderMap(Protocol):

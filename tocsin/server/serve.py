@@ -13,8 +13,8 @@ from runtime.signals import Signals, exit_after
 from tocsin.server import connections, granian_worker
 from tocsin.server.bodies import Bodies
 from tocsin.server.listening import BACKLOG, listen
-from tocsin.server.request import Accept, accept_nothing
 from tocsin.server.shares import Shares
+from web.server_interface import Accept, accept_nothing
 
 log = structlog.get_logger()
 

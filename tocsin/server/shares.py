@@ -12,6 +12,8 @@ from typing import Protocol
 
 import structlog
 
+from web.server_interface import ALERT_PATHS
+
 log = structlog.get_logger()
 
 # A request that waits longer is refused. Its sender should send it again.
@@ -102,6 +104,3 @@ class Shares:
     def refuse_late(self, now: float) -> None:
         for share in (self.alerts, self.others, self.health):
             share.refuse_late(now)
-
-
-ALERT_PATHS = ("/api/events/", "/api/integration/", "/integration/")

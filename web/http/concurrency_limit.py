@@ -12,11 +12,10 @@ from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
 from models.write.rates import lock_rate
 from web.http.errors import Throttled
+from web.server_interface import CLIENT_CHECK
 
 # The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
-# The key in the environment of a function that the server adds (tocsin/server/request.py).
-CLIENT_CHECK = "tocsin.client_check"
 # A process that is killed does not release its lease. Longer than an expensive request takes under load.
 LEASE_S = 30.0
 

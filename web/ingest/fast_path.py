@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
@@ -22,28 +22,15 @@ from web.http import client_profile, response_headers, serialization
 from web.http.errors import ApiError, Busy, NotFound, Unavailable
 from web.ingest import event_operation, group_commit
 from web.ingest.large_bodies import LargeBodies, TooManyError
+from web.server_interface import ARRIVED_AT, Headers, Reply
 
 log = structlog.get_logger()
 
 # The key in the WSGI environment under which the application finds the error of the fast path.
 REFUSED = "tocsin.refused"
-# The key with the monotonic time at which the request was complete, if the server supports it.
-ARRIVED_AT = "tocsin.arrived_at"
 
 # A larger body is parsed in a thread of its own. To parse this much takes some hundredths of a second.
 MAX_ACCEPT_BYTES = 64 * 1024
-
-Headers = list[tuple[str, str]]
-
-
-class Reply(Protocol):
-    """Answers a request of the server later, from any thread: one of these methods, once."""
-
-    def send(self, status: int, headers: Headers, body: bytes) -> None: ...
-
-    def hand_over(self) -> None:
-        """Let the application answer."""
-
 
 _STATUS_LINES = {200: "200 OK", 201: "201 CREATED"}
 _HEADERS = [("Content-Type", serialization.JSON), *response_headers.HEADERS.items()]

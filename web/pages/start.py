@@ -12,6 +12,7 @@ from web.http import serialization
 from web.http.errors import NotFound
 from web.http.openapi import document
 from web.pages.base import render_page
+from web.server_interface import ALERT_PATHS
 
 # State of a part of the installation -> what it means. A part in state "ok" is not mentioned.
 PROBLEMS = {
@@ -30,8 +31,6 @@ STATUSES = {
 
 # The key of the application's config with the function that returns the health.
 HEALTH = "HEALTH"
-# Tools send alerts with headers that look like those of a browser, but not with GET.
-ALERT_PATHS = ("/api/events/", "/api/integration/", "/integration/")
 # Headers that the page sets itself.
 OWN_HEADERS = frozenset({"content-type", "content-length", "content-security-policy"})
 

@@ -1,0 +1,33 @@
+"""What the application and its server agree on, beside WSGI (PEP 3333). The server is in tocsin/server."""
+
+from collections.abc import Callable
+from typing import Protocol
+from wsgiref.types import WSGIEnvironment
+
+# Requests to these paths are alerts. Tools send them with headers that look like those of a browser.
+ALERT_PATHS = ("/api/events/", "/api/integration/", "/integration/")
+
+# Keys in the environment. The monotonic time at which the request was complete:
+ARRIVED_AT = "tocsin.arrived_at"
+# A function that returns a function that says whether the client has left (web/http/concurrency_limit.py):
+CLIENT_CHECK = "tocsin.client_check"
+
+Headers = list[tuple[str, str]]
+
+
+class Reply(Protocol):
+    """What answers a request later, from any thread: one of these methods, once."""
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send this answer."""
+
+    def hand_over(self) -> None:
+        """Let the application answer, in a thread of its own."""
+
+
+# Takes a request over, without waiting for anything, and returns True; False: the application must answer.
+Accept = Callable[[WSGIEnvironment, Reply], bool]
+
+
+def accept_nothing(environ: WSGIEnvironment, reply: Reply) -> bool:
+    return False
