@@ -27,7 +27,13 @@ class Reply(Protocol):
 
 # Takes a request over, without waiting for anything, and returns True; False: the application must answer.
 Accept = Callable[[WSGIEnvironment, Reply], bool]
+# Returns headers and body of a refusal with this status and text; None: the client gets JSON.
+BuildRefusal = Callable[[WSGIEnvironment, int, str], tuple[Headers, bytes] | None]
 
 
 def accept_nothing(environ: WSGIEnvironment, reply: Reply) -> bool:
     return False
+
+
+def refuse_in_json(environ: WSGIEnvironment, status: int, detail: str) -> None:
+    return None

@@ -23,7 +23,7 @@ from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 from tocsin.server.bodies import Bodies
 from tocsin.server.request import Request, Watcher
 from tocsin.server.shares import Shares
-from web.server_interface import Accept, accept_nothing
+from web.server_interface import Accept, BuildRefusal, accept_nothing, refuse_in_json
 
 log = structlog.get_logger()
 
@@ -75,11 +75,13 @@ def run(
     shares: Shares,
     connections: int,
     accept: Accept = accept_nothing,
+    build_refusal: BuildRefusal = refuse_in_json,
     on_check: Callable[[set[str], Bodies], None] = lambda active, bodies: None,
 ) -> Iterator[None]:
     """Serve while the context is open, then wait until the running requests are answered.
 
     `accept` takes plain alerts over before `app` (web/ingest/fast_path.py).
+    `build_refusal` builds what browsers get if the server itself refuses a request (web/pages/refusal.py).
     `on_check` is called every CHECK_EVERY_S seconds with the clients (IP:PORT) that get an answer now, and
     the bodies that are being received.
     """
@@ -90,7 +92,9 @@ def run(
     def begin(watcher: Watcher) -> None:
         # An exception here would reach code that does not expect one.
         try:
-            Request(watcher.scope, watcher.proto, app, server, bodies, shares, active, accept).begin()
+            Request(
+                watcher.scope, watcher.proto, app, server, bodies, shares, active, accept, build_refusal
+            ).begin()
         except Exception:
             log.exception("a request could not be read")
 

@@ -23,8 +23,10 @@ from web.server_interface import (
     ARRIVED_AT,
     CLIENT_CHECK,
     Accept,
+    BuildRefusal,
     Headers,
     accept_nothing,
+    refuse_in_json,
 )
 
 log = structlog.get_logger()
@@ -126,6 +128,7 @@ class Request:
         "_app",
         "_arrived_at",
         "_bodies",
+        "_build_refusal",
         "_cancelled_with",
         "_chunks",
         "_environ",
@@ -153,9 +156,10 @@ class Request:
         shares: Shares,
         active: set[str],
         accept: Accept = accept_nothing,
+        build_refusal: BuildRefusal = refuse_in_json,
     ) -> None:
         self._scope, self._proto, self._app, self._server = scope, proto, app, server
-        self._accept = accept
+        self._accept, self._build_refusal = accept, build_refusal
         self._environ: WSGIEnvironment | None = None
         self._bodies, self._shares, self._active = bodies, shares, active
         self._path: str = scope.path
@@ -315,7 +319,19 @@ class Request:
     def _end(self, status: int, *headers: tuple[str, str]) -> None:
         if self._path.startswith(ALERT_PATHS):
             count_refused(status)
-        self.send(status, [JSON, *headers], orjson.dumps({"detail": TEXTS[status]}))
+        own_headers, body = self._describe(status)
+        self.send(status, [*own_headers, *headers], body)
+
+    def _describe(self, status: int) -> tuple[Headers, bytes]:
+        """Return the answer in JSON, or for browsers as a page."""
+        page = None
+        # Only then is the environment needed, which contains the whole body.
+        if any(name == "accept" and "text/html" in value for name, value in self._headers):
+            try:
+                page = self._build_refusal(self._environ or self._build_environment(), status, TEXTS[status])
+            except Exception as error:  # the request must be answered
+                log.error("the page of a refusal could not be built", error=type(error).__name__)
+        return page or ([JSON], orjson.dumps({"detail": TEXTS[status]}))
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         proto = self._proto

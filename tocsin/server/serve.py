@@ -14,7 +14,7 @@ from tocsin.server import connections, granian_worker
 from tocsin.server.bodies import Bodies
 from tocsin.server.listening import BACKLOG, listen
 from tocsin.server.shares import Shares
-from web.server_interface import Accept, accept_nothing
+from web.server_interface import Accept, BuildRefusal, accept_nothing, refuse_in_json
 
 log = structlog.get_logger()
 
@@ -29,11 +29,13 @@ def serve(
     app: WSGIApplication,
     settings: Settings,
     accept: Accept = accept_nothing,
+    build_refusal: BuildRefusal = refuse_in_json,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until the process is asked to stop, then call `on_stop` and finish the running requests.
 
     `accept` takes plain alerts over before `app`.
+    `build_refusal` builds what browsers get if the server itself refuses a request.
     """
     signals = Signals()
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
@@ -52,6 +54,7 @@ def serve(
             shares=shares,
             connections=limit,
             accept=accept,
+            build_refusal=build_refusal,
             on_check=close_idle,
         ),
     ):

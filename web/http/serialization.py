@@ -11,6 +11,7 @@ from xml.parsers.expat import ExpatError
 import marshmallow
 import orjson
 from flask import Response, current_app, g, request
+from werkzeug.wrappers import Request as BaseRequest
 
 from web.http import errors, xml
 
@@ -47,19 +48,19 @@ def choose_content_type() -> str:
 
     JSON if it prefers none or only unsupported ones: an answer in JSON is more useful than an error.
     """
-    preferences = _list_preferences()
+    preferences = _list_preferences(request)
     return max(CONTENT_TYPES, key=lambda kind: _get_preference(kind, preferences))
 
 
-def is_browser() -> bool:
-    """Return whether the request is that of a browser, which shows a page better than JSON or XML.
+def is_browser(asked: BaseRequest) -> bool:
+    """Return whether a request is that of a browser, which shows a page better than JSON or XML.
 
     It names HTML, prefers it to JSON, does not prefer XML to it, and neither has a token nor sends JSON or
     XML. Some HTTP libraries also name HTML first by default, so the header Accept alone is not enough.
     """
-    if "Authorization" in request.headers or request.mimetype in CONTENT_TYPES:
+    if "Authorization" in asked.headers or asked.mimetype in CONTENT_TYPES:
         return False
-    html, json, xml = _get_preferences_of_kinds()
+    html, json, xml = _get_preferences_of_kinds(asked)
     return html[1] == EXACT and html > json and html >= xml
 
 
@@ -67,21 +68,21 @@ def prefers_data() -> bool:
     """Return whether the request has a token, or names JSON or XML and prefers it to HTML."""
     if "Authorization" in request.headers:
         return True
-    html, *others = _get_preferences_of_kinds()
+    html, *others = _get_preferences_of_kinds(request)
     return any(other[1] == EXACT and other > html for other in others)
 
 
-def _get_preferences_of_kinds() -> tuple[Preference, Preference, Preference]:
-    """Return the preferences of the request for HTML, JSON and XML."""
-    preferences = _list_preferences()
+def _get_preferences_of_kinds(asked: BaseRequest) -> tuple[Preference, Preference, Preference]:
+    """Return the preferences of a request for HTML, JSON and XML."""
+    preferences = _list_preferences(asked)
     html, json, *xml = (_get_preference(kind, preferences) for kind in (HTML, *CONTENT_TYPES))
     return html, json, max(xml)
 
 
-def _list_preferences() -> list[tuple[str, float]]:
+def _list_preferences(asked: BaseRequest) -> list[tuple[str, float]]:
     return [
         (preference.partition(";")[0].strip().lower(), quality)
-        for preference, quality in request.accept_mimetypes
+        for preference, quality in asked.accept_mimetypes
     ]
 
 

@@ -4,15 +4,13 @@ healthy, and where to go next. Both need no login and show nothing of any accoun
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from flask import Response, current_app, g, request
 
 from web.http import serialization
 from web.http.errors import NotFound
-from web.http.openapi import document
 from web.pages.base import render_page
-from web.server_interface import ALERT_PATHS
+from web.pages.refusal import list_links, wants_page
 
 # State of a part of the installation -> what it means. A part in state "ok" is not mentioned.
 PROBLEMS = {
@@ -55,9 +53,7 @@ def show() -> Response:
 
 def show_to_browsers(response: Response) -> Response:
     """Replace a refusal by a page if a browser asks; clients of the interface get JSON or XML."""
-    if response.status_code < 400 or response.mimetype == "text/html" or not serialization.is_browser():
-        return response
-    if request.path.startswith(ALERT_PATHS) and request.method not in ("GET", "HEAD"):
+    if response.status_code < 400 or response.mimetype == "text/html" or not wants_page(request):
         return response
     if request.path == "/healthz":
         # It must not wait for the store, but the page says whether the store works.
@@ -75,16 +71,13 @@ def _render(template: str, code: int, **values: object) -> Response:
     find_health: Callable[[], Health] = current_app.config[HEALTH]
     report = find_health()
     word, style = STATUSES[report.status]
-    prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     return render_page(
         template,
         code,
         health=word,
         style=style,
         problems=list(_list_problems(report)),
-        start=f"{prefix}/",
-        docs=f"{prefix}{document.DOCS}/",
-        readiness=f"{prefix}/readyz",
+        **list_links(current_app.config["SETTINGS"]),
         **values,
     )
 

@@ -1,20 +1,25 @@
 """Requests reach the application complete. Bodies that are not complete occupy no threads and end in time."""
 
+import base64
 import contextlib
+import hashlib
 import json
 import socket
 import threading
 import time
+from email import message_from_bytes
 from importlib.metadata import version
 
 import pytest
 
 from pipeline.sources import SOURCES
+from runtime.settings import load
 from tests.support.polling import wait_until
 from tests.support.web.server import Server, read_answer, run_server
 from tocsin.server import bodies, connections, granian_worker
 from tocsin.server.listening import BACKLOG
 from tocsin.server.shares import Shares
+from web.pages import refusal
 
 __all__ = ["run_server"]
 
@@ -141,6 +146,57 @@ def test_a_sender_of_single_bytes_gets_no_more_time(run_server, monkeypatch):
     assert text.startswith(b"HTTP/1.1 408 ")
     detail = "The body of the request did not arrive in time."
     assert json.loads(text.partition(b"\r\n\r\n")[2]) == {"detail": detail}
+
+
+BROWSER = b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
+
+
+@pytest.fixture
+def pages(run_server):
+    """Return a server with one thread for each share that refuses browsers with a page."""
+    settings = load({"TOCSIN_PUBLIC_URL": "https://example.org/tocsin"})
+    return run_server(threads=1, build_refusal=refusal.create_builder(settings))
+
+
+def split(answer):
+    """Return the status, the headers and the body of an answer."""
+    head, _, body = answer[1].partition(b"\r\n\r\n")
+    return answer[0], message_from_bytes(head.partition(b"\r\n")[2]), body.decode()
+
+
+def test_a_browser_whose_body_is_late_gets_a_page(pages, monkeypatch):
+    monkeypatch.setattr(bodies, "SMALL_TIMEOUT_S", 0.0)
+    head = b"POST /join/code/ HTTP/1.1\r\nHost: x\r\n" + BROWSER + b"Content-Length: 100\r\n\r\n{"
+    status, headers, text = split(pages.send(head))
+
+    assert (status, headers["content-type"]) == (408, "text/html; charset=utf-8")
+    assert "The body of the request did not arrive in time." in text
+    assert '<a href="/tocsin/readyz">' in text
+    style = text.partition('<style nonce="">')[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        pytest.param(b"GET /hang HTTP/1.1\r\n" + BROWSER, "text/html; charset=utf-8", id="a browser"),
+        pytest.param(b"GET /hang HTTP/1.1\r\nAccept: */*\r\n", "application/json", id="a program"),
+        pytest.param(
+            b"POST /api/events/hang HTTP/1.1\r\n" + BROWSER, "application/json", id="an alert of a tool"
+        ),
+    ],
+)
+def test_without_a_free_thread_only_a_browser_gets_a_page(pages, monkeypatch, head, kind):
+    monkeypatch.setattr("tocsin.server.shares.MAX_DELAY_S", 0.0)
+    request = head + b"Host: x\r\nConnection: close\r\n\r\n"
+    with pages.connect() as first:
+        first.sendall(request)
+        wait_until(lambda: len(pages.seen) == 1)
+
+        status, headers, _ = split(pages.send(request))
+
+    assert (status, headers["content-type"], headers["retry-after"]) == (503, kind, "1")
 
 
 def test_a_body_in_tiny_parts_is_refused(run_server):

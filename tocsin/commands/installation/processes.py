@@ -48,12 +48,14 @@ def web(parent: int | None) -> None:
         from tocsin.server.serve import serve
         from web.app import create_app, get_fast_path
         from web.ingest import events
+        from web.pages import refusal
         from workers import queue
 
         store().set_limits(limits.WEB)
         queue.connect(redis_url, settings.pipeline_queues)
         app = create_app(settings)
-        serve(app, settings, get_fast_path(app).accept, on_stop=events.results.close)
+        accept, build_refusal = get_fast_path(app).accept, refusal.create_builder(settings)
+        serve(app, settings, accept, build_refusal, on_stop=events.results.close)
 
 
 @click.command()
