@@ -7,6 +7,7 @@ stakeholders do not count: they ask nobody to act.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import peewee
 
@@ -66,84 +67,79 @@ class RecentIncident:
     trace_id: str | None
 
 
+class _AlertRow(NamedTuple):
+    """A receipt with its service, and one of its alerts with its incident, if there are any."""
+
+    account: int
+    received_at: datetime
+    receipt_state: int
+    receipt_error: Reason | None
+    trace_id: str
+    service: str | None
+    unique_id: str | None
+    alert_type: int | None
+    message: str | None
+    entity_id: str | None
+    event_state: int | None
+    event_error: Reason | None
+    reasons: Sequence[tuple[str, str]] | None
+    incident_created: bool | None
+    incident_number: int | None
+    was_notified: bool
+
+
 def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: bool) -> list[RecentAlert]:
     """Return the newest alerts, newest first.
 
     With `notified_nobody`, leave out alerts that only acknowledge or resolve: they ask nobody.
     """
-    service = peewee.fn.COALESCE(Event.service, Receipt.service)
-    was_notified = _was_somebody_notified()
     identifiers = {account.id: account.account_identifier for account in accounts}
-    query = (
-        Receipt.select(
-            Receipt.account,
-            Receipt.received_at,
-            Receipt.state,
-            Receipt.error,
-            Receipt.trace_id,
-            Event.unique_id,
-            Event.alert_type,
-            Event.message,
-            Event.entity_id,
-            Service.name,
-            Incident.incident_number,
-            Event.incident_created,
-            Event.state,
-            Event.error,
-            Event.reasons,
-            was_notified,
-        )
-        .join(Event, peewee.JOIN.LEFT_OUTER)
-        .join(Incident, peewee.JOIN.LEFT_OUTER)
-        .join_from(Receipt, Service, peewee.JOIN.LEFT_OUTER, on=(Service.id == service))
-        .where(Receipt.account.in_(list(identifiers)))
-        .order_by(Receipt.id.desc(), Event.position.desc(), Event.id.desc())
-        .limit(limit)
-    )
+    was_notified = _was_somebody_notified()
+    query = _select_alerts(was_notified).where(Receipt.account.in_(list(identifiers))).limit(limit)
     if notified_nobody:
         asks_somebody = Event.alert_type.is_null() | Event.alert_type.not_in(
             [AlertType.ACKNOWLEDGED, AlertType.RESOLVED]
         )
         query = query.where(asks_somebody, ~was_notified)
-    return [
-        RecentAlert(
-            account=identifiers[account],
-            accepted_at=at,
-            status=STATE_NAMES[
-                get_state(state, bool(error))
-                if event_state is None
-                else get_state(event_state, bool(event_error))
-            ],
-            trace_id=trace_id,
-            unique_id=unique_id,
-            alert_type=None if level is None else AlertType(level).name.lower(),
-            message=message,
-            entity_id=entity_id,
-            service=service_name,
-            incident_number=number,
-            incident_created=bool(has_opened),
-            notified_nobody=not is_notified,
-            reason=_describe_last(event_error or error, reasons),
-        )
-        for (
-            account,
-            at,
-            state,
-            error,
-            trace_id,
-            unique_id,
-            level,
-            message,
-            entity_id,
-            service_name,
-            number,
-            has_opened,
-            event_state,
-            event_error,
-            reasons,
-            is_notified,
-        ) in query.tuples()
-    ]
+    rows = map(_AlertRow._make, query.tuples())
+    return [_build_alert(row, identifiers[row.account]) for row in rows]
+
+
+def _select_alerts(was_notified: peewee.Expression) -> "peewee.ModelSelect[Receipt]":
+    """Return a query of the columns of _AlertRow, in their order, newest first."""
+    service = peewee.fn.COALESCE(Event.service, Receipt.service)
+    of_receipt = (Receipt.account, Receipt.received_at, Receipt.state, Receipt.error, Receipt.trace_id)
+    of_event = (Event.unique_id, Event.alert_type, Event.message, Event.entity_id)
+    of_work = (Event.state, Event.error, Event.reasons, Event.incident_created)
+    return (
+        Receipt.select(*of_receipt, Service.name, *of_event, *of_work, Incident.incident_number, was_notified)
+        .join(Event, peewee.JOIN.LEFT_OUTER)
+        .join(Incident, peewee.JOIN.LEFT_OUTER)
+        .join_from(Receipt, Service, peewee.JOIN.LEFT_OUTER, on=(Service.id == service))
+        .order_by(Receipt.id.desc(), Event.position.desc(), Event.id.desc())
+    )
+
+
+def _build_alert(row: _AlertRow, account: str) -> RecentAlert:
+    if row.event_state is None:
+        state = get_state(row.receipt_state, bool(row.receipt_error))
+    else:
+        state = get_state(row.event_state, bool(row.event_error))
+    return RecentAlert(
+        account=account,
+        accepted_at=row.received_at,
+        status=STATE_NAMES[state],
+        trace_id=row.trace_id,
+        unique_id=row.unique_id,
+        alert_type=None if row.alert_type is None else AlertType(row.alert_type).name.lower(),
+        message=row.message,
+        entity_id=row.entity_id,
+        service=row.service,
+        incident_number=row.incident_number,
+        incident_created=bool(row.incident_created),
+        notified_nobody=not row.was_notified,
+        reason=_describe_last(row.event_error or row.receipt_error, row.reasons),
+    )
 
 
 def _describe_last(error: Reason | None, reasons: Sequence[tuple[str, str]] | None) -> str | None:
