@@ -1,8 +1,10 @@
 """The e-mail channel with real SMTP servers that work or fail, and the mails that arrive."""
 
+import re
 import socket
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -29,6 +31,7 @@ from workers.delivery.transport.channel import (
     TemporaryError,
     UnusableAddress,
 )
+from workers.delivery.transport.mail import build_mail
 
 __all__ = ["certificate"]
 
@@ -155,6 +158,24 @@ def test_the_sender_may_have_a_name(sender):
         send(box.port, SMTP_FROM=sender)
 
     assert "tocsin@example.org" in box.mails[0][1]["From"]
+
+
+def test_a_mail_is_the_same_before_and_after_others():
+    """Headers that many mails have are parsed once."""
+    plain = build_message()
+    urgent = replace(plain, content=replace(plain.content, threads=("abc",), is_urgent=True))
+    german = build_message(to="jörg@example.org", text=f"Müller {'x' * 2000}\n")
+    mails = (plain, urgent, german)
+
+    first, second = ([build_without_boundary(mail) for mail in mails] for _ in range(2))
+
+    assert first == second
+    assert [b"Importance: high" in text for text in first] == [False, True, False]
+    assert [text.count(b"quoted-printable") + text.count(b"base64") for text in first] == [0, 0, 2]
+
+
+def build_without_boundary(message):
+    return re.sub(rb"=+\d+==", b"", build_mail(message, "Tocsin", "tocsin@example.org"))
 
 
 def test_a_missing_setting_is_named():
