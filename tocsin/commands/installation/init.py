@@ -34,12 +34,13 @@ def init() -> None:
     if path.exists():
         raise click.ClickException(f"{path} exists: change it with an editor, and restart Tocsin")
     data_folder.prepare(settings.home)
-    values = {**_ask_for_page(), **_ask_for_relay(), **_ask_for_person()}
-    _prepare(_combine(path, values))
+    values = {**_ask_for_page(settings.public_url), **_ask_for_relay(), **_ask_for_person()}
+    first_alert = _prepare(_combine(path, values))
     write_settings(path, values)
     click.echo(to_printable(f"{path} is written."))
     if not values.get("smtp_host"):
         click.echo("There is no mail relay, so nobody can be notified. Add smtp_host to the file later.")
+        _describe_next(first_alert)
         return
     while not _send_test_message():
         if not click.confirm("Enter the mail relay again?", default=True):
@@ -48,12 +49,18 @@ def init() -> None:
         values |= _ask_for_relay()
         _combine(path, values)
         write_settings(path, values)
+    _describe_next(first_alert)
+
+
+def _describe_next(first_alert: str | None) -> None:
     click.echo("Start Tocsin with `tocsin up`. If it runs, restart it.")
+    if first_alert:
+        click.echo(to_printable(f"Then send a first alert: {first_alert}"))
 
 
-def _ask_for_page() -> dict[str, str]:
+def _ask_for_page(default: str) -> dict[str, str]:
     click.echo("The URL under which phones reach Tocsin. Links in messages begin with it.")
-    return {"public_url": _ask("public_url", "Public URL", "http://127.0.0.1:8080")}
+    return {"public_url": _ask("public_url", "Public URL", default)}
 
 
 def _ask_for_relay() -> dict[str, str]:
@@ -106,11 +113,15 @@ def _combine(path: Path, values: dict[str, str]) -> Settings:
     return parse_settings(given)
 
 
-def _prepare(settings: Settings) -> None:
-    """Prepare the installation as its first start does. This refuses an owner who cannot be the owner."""
+def _prepare(settings: Settings) -> str | None:
+    """Prepare the installation as its first start does. This refuses an owner who cannot be the owner.
+
+    Return a command that sends an alert if this is the first start: later starts do not print it.
+    """
     from tocsin.server.first_start import prepare
 
-    prepare(settings)
+    credentials = prepare(settings)
+    return credentials.build_curl() if credentials is not None else None
 
 
 def write_settings(path: Path, values: dict[str, str]) -> None:

@@ -94,6 +94,15 @@ def test_a_value_that_cannot_be_used_is_asked_for_again(terminal):
     terminal.give(Mail_relay="", Your="alice@example.org")
     assert terminal.finish() == 0
     assert "There is no mail relay, so nobody can be notified." in terminal.output
+    assert "Then send a first alert: curl -X POST http://127.0.0.1:8080/api/integration/" in terminal.output
+
+
+def test_the_public_url_that_it_offers_has_the_port_of_the_settings(home):
+    terminal = Terminal(home, TOCSIN_PORT="9000")
+
+    terminal.read_until("Public URL [http://127.0.0.1:9000]")
+    terminal.process.kill()
+    terminal.finish()
 
 
 def test_after_a_failed_test_message_the_relay_is_asked_for_again(terminal, home):
