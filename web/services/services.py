@@ -6,6 +6,7 @@ from typing import Any
 
 import peewee
 from flask import request
+from marshmallow import validate
 
 from models.domain.enums import Collation, ServiceStatus
 from models.lifecycle import deletion
@@ -23,6 +24,7 @@ from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import (
     LONG_TEXT,
+    NAME_LIMIT,
     SECONDS_LIMIT,
     Boolean,
     Choice,
@@ -39,7 +41,13 @@ from web.http.resource import Resource, lock_services
 
 
 class ServiceSchema(Schema):
-    name = Text()
+    # It may be missing, but not blank: messages name the service.
+    name = Text(
+        validate=[
+            validate.Length(max=NAME_LIMIT),
+            validate.Regexp(r"[\s\S]*\S", error="A service needs a name."),
+        ]
+    )
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)

@@ -49,6 +49,15 @@ def test_references_of_a_service_may_be_blank_but_not_missing(ask, team, service
     assert ask("PATCH", service, body).status_code == 200
 
 
+@pytest.mark.parametrize("name", ["", "  ", None])
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_a_blank_name_of_a_service_is_refused(ask, team, service, body, name, scheme):
+    """Only a service that was created without the field has no name: the interface does not require it."""
+    for method, path in (("POST", f"{team}/services/"), ("PATCH", service)):
+        refused = ask(method, path, {**body, "name": name}, scheme=scheme)
+        assert (refused.status_code, refused.json["errors"]) == (400, {"name": ["A service needs a name."]})
+
+
 def test_a_client_creates_a_service_without_priority_and_sla(ask, team, world):
     """The documented samples of three published clients omit them: contract 1.6, row 9."""
     sample = {"name": "Web", "escalation_policy": world.policy.unique_id}
