@@ -1,6 +1,7 @@
 """The OpenAPI description, which is generated from the routes."""
 
 import re
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -38,8 +39,15 @@ def test_the_description_is_public_and_valid(ask):
     OpenAPIV31SpecValidator(served.json).validate()
 
 
-def test_the_description_has_the_version_and_the_scheme_of_the_interface(described):
-    assert (described["openapi"], described["info"]["version"]) == ("3.1.0", "1.1.0")
+def test_the_description_has_the_version_of_the_program_and_that_of_the_interface(described):
+    info = described["info"]
+
+    assert (described["openapi"], info["version"]) == ("3.1.0", version("tocsin"))
+    assert info["x-interface-version"] == "1.1.0"
+    assert "version 1.1.0 of the interface" in info["description"]
+
+
+def test_the_description_has_the_scheme_of_the_interface(described):
     assert described["components"]["securitySchemes"]["bearerAuth"] == {"type": "http", "scheme": "bearer"}
     assert described["paths"]["/api/events/{integration_key}/"]["post"]["deprecated"] is True
 

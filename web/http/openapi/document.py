@@ -1,5 +1,6 @@
 """The OpenAPI description of the interface, generated from the list of routes."""
 
+import importlib.metadata
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -17,13 +18,15 @@ from web.http.openapi import examples
 from web.http.openapi.descriptions import SENTENCES, describe_field
 from web.http.response_headers import allow_docs
 
-# The version of the interface, not of the program (docs/contract.md, introduction).
-VERSION = "1.1.0"
+# The version of the interface (docs/contract.md, introduction). `info.version` is that of the program.
+INTERFACE_VERSION = "1.1.0"
 
 PATH = "/api/openapi.json"
 DOCS = "/api/docs"
 
 DESCRIPTION = f"""\
+Tocsin implements version {INTERFACE_VERSION} of the interface.
+
 Most operations need a token: `Authorization: Bearer KEY`. With `Authorization: Token KEY`, Tocsin uses the
 format that the published clients expect. The differences are:
 
@@ -139,10 +142,14 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     served = [route for route in routes if route.documented]
     spec = APISpec(
         "Tocsin",
-        VERSION,
+        importlib.metadata.version("tocsin"),
         "3.1.0",
         [plugin],
-        info={"description": DESCRIPTION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        info={
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "x-interface-version": INTERFACE_VERSION,
+        },
         servers=[{"url": public_url}],
         tags=[{"name": tag} for tag in sorted({route.tag for route in served})],
     )
