@@ -1,7 +1,7 @@
 """All operations of the interface, one line each, in the order of contract section 2.
 
-- `route(tag, method, path, view, ...)` declares one operation. `tag` is its heading in the documentation. The
-  view gets the ids of the path as keywords.
+- `route(tag, method, path, view, ...)` declares one operation. `tag` is its heading in the documentation, the
+  first sentence of the view's docstring its summary. The view gets the ids of the path as keywords.
 - The view returns a value or a finished Response. `response` is the schema that dumps the value;
   `many=True`: the value is a list.
 - `body` is the schema with which `serialization.read_body()` reads the request; `query` that of the query.
@@ -32,7 +32,7 @@ from web.account import (
 )
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
-from web.http.openapi import document
+from web.http.openapi import document, summaries
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.http.rate_limit import Limits
 from web.http.resource import Resource
@@ -86,6 +86,8 @@ class Route:
     view: Callable[..., Any]
     name: str
     summary: str
+    # The other sentences about the operation in the documentation.
+    details: str = ""
     status: int = 200
     body: Schema | None = None
     response: Schema | None = None
@@ -114,21 +116,27 @@ class Route:
     documented: bool = True
 
 
-def route(tag: str, method: str, path: str, view: Callable[..., Any], **options: Any) -> Route:
-    """Declare one operation. By default, the view's name and docstring are its name and summary."""
+def route(
+    tag: str, method: str, path: str, view: Callable[..., Any], *, variant: str = "", **options: Any
+) -> Route:
+    """Declare one operation. By default, the view's name is its name, and the docstring its documentation.
+
+    The first sentence of the docstring is the summary. `variant` distinguishes two operations of one view.
+    """
+    summary, details = summaries.split(view.__doc__ or view.__name__)
     options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
-    options.setdefault("summary", (view.__doc__ or view.__name__).strip().partition("\n")[0])
-    return Route(tag, method, path, view, **options)
+    options.setdefault("summary", f"{summary} ({variant})" if variant else summary)
+    return Route(tag, method, path, view, **{"details": details, **options})
 
 
-# verb -> method, success status, whether the path names one row, start of the summary
+# verb -> method, success status, whether the path names one row
 VERBS = {
-    "create": ("POST", 201, False, "Create one"),
-    "index": ("GET", 200, False, "List each"),
-    "retrieve": ("GET", 200, True, "Retrieve one"),
-    "update": ("PUT", 200, True, "Update one"),
-    "change": ("PATCH", 200, True, "Change parts of one"),
-    "destroy": ("DELETE", 204, True, "Delete one"),
+    "create": ("POST", 201, False),
+    "index": ("GET", 200, False),
+    "retrieve": ("GET", 200, True),
+    "update": ("PUT", 200, True),
+    "change": ("PATCH", 200, True),
+    "destroy": ("DELETE", 204, True),
 }
 
 
@@ -137,14 +145,14 @@ def crud(
 ) -> list[Route]:
     """Declare the verbs of a resource; both PUT and PATCH update a row (contract 1.8).
 
-    `alias` replaces the noun of a resource that is served at a second path.
+    `alias` replaces the noun in the names of the operations, for a resource that is served at a second path.
     """
-    noun = alias or resource.noun
-    return [_verb(tag, path, resource, verb, noun) for verb in VERBS if verb not in exclude]
+    return [_verb(tag, path, resource, verb, alias) for verb in VERBS if verb not in exclude]
 
 
-def _verb(tag: str, path: str, resource: Resource, verb: str, noun: str) -> Route:
-    method, status, on_row, summary = VERBS[verb]
+def _verb(tag: str, path: str, resource: Resource, verb: str, alias: str) -> Route:
+    method, status, on_row = VERBS[verb]
+    summary = summaries.summarize(verb, resource.title or resource.noun)
     writes = method in ("POST", "PUT", "PATCH")
     page = resource.page if verb == "index" else None
     response = resource.write_response if writes else page or resource.response
@@ -153,8 +161,8 @@ def _verb(tag: str, path: str, resource: Resource, verb: str, noun: str) -> Rout
         method,
         f"{path}<{resource.id_arg}>/" if on_row else path,
         resource.update if verb == "change" else getattr(resource, verb),
-        name=f"{verb}_{noun.replace(' ', '_')}",
-        summary=f"{summary} {noun}",
+        name=f"{verb}_{(alias or resource.noun).replace(' ', '_')}",
+        summary=f"{summary} (other path)" if alias else summary,
         status=status,
         body=resource.schema if writes else None,
         response=None if verb == "destroy" else response or resource.schema,
@@ -191,7 +199,7 @@ ROUTES: tuple[Route, ...] = (
     *crud("Team members", f"{TEAM}/members/", teams.MEMBERS),
     route("Teams", "GET", f"{TEAM}/permissions/", permissions.retrieve, permission="team_read", response=permissions.PERMISSION),
     route("Teams", "PUT", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION),
-    route("Teams", "PATCH", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION, name="team_permissions_change"),
+    route("Teams", "PATCH", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION, name="team_permissions_change", summary="Update some permissions that a team gives to all members of the account"),
     # --- schedules, policies, services, integrations (contract 2.4) -----------------------------------
     *crud("Schedules", f"{TEAM}/schedules/", schedules.SCHEDULES),
     *crud("Schedules", f"{TEAM}/schedule/", schedules.SCHEDULES, alias="schedule by its other path"),
@@ -205,7 +213,7 @@ ROUTES: tuple[Route, ...] = (
     route("Incidents", "POST", "/api/incidents/", incidents.create, permission="incident_write", status=201, body=incidents.NEW, response=incidents.INCIDENT),
     route("Incidents", "GET", f"{INCIDENT}/", incidents.retrieve, permission="incident_read", response=incidents.INCIDENT),
     route("Incidents", "PUT", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT),
-    route("Incidents", "PATCH", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT, name="incidents_change"),
+    route("Incidents", "PATCH", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT, name="incidents_change", summary="Update some fields of an incident"),
     *crud("Incident notes", f"{INCIDENT}/note/", notes.INCIDENT_NOTES),
     *crud("Incident tags", f"{INCIDENT}/tags/", tags.INCIDENT_TAGS),
     *crud("Incident responders", f"{INCIDENT_V2}/responders/", responders.RESPONDERS),
@@ -250,13 +258,13 @@ ROUTES: tuple[Route, ...] = (
     route("Escalation policies", "GET", "/api/account/available_account_eps/", escalation_policies.list_available, permission="escalation_policy_read", response=escalation_policies.AVAILABLE),
     # --- accept alerts, and the alert trace (contract 2.7, X36) --------------------------------------
     route("Alerts", "POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
-    route("Alerts", "POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
+    route("Alerts", "POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, variant="address with the account", doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
     route("Alerts", "POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
-    route("Alerts", "POST", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping"),
-    route("Alerts", "GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_get"),
-    route("Alerts", "POST", "/api/integration/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application"),
-    route("Alerts", "GET", "/api/integration/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application_by_get"),
-    route("Alerts", "POST", "/integration/<account_id>/httphealthcheck/<integration_key>/<alert_type>/", events.create_with_level, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="create_with_level"),
+    route("Alerts", "POST", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping", variant="POST, address with the account"),
+    route("Alerts", "GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_get", variant="GET, address with the account"),
+    route("Alerts", "POST", "/api/integration/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application", variant="POST"),
+    route("Alerts", "GET", "/api/integration/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application_by_get", variant="GET"),
+    route("Alerts", "POST", "/integration/<account_id>/httphealthcheck/<integration_key>/<alert_type>/", events.create_with_level, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="create_with_level", variant="address with the account"),
     route("Alerts", "POST", "/api/integration/httphealthcheck/<integration_key>/<alert_type>/", events.create_with_level, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="create_with_level_by_application"),
     route("Alerts", "GET", "/api/alert/status/<trace_id>/", events.get_status, permission="incident_read", doc_response=events.ALERT_STATUS, auth="view"),
     route("Alerts", "GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read", query=events.TRACE_QUERY),

@@ -55,7 +55,7 @@ def send(**ids: str) -> dict[str, str]:
 
 
 def show(**ids: str) -> dict[str, object]:
-    """Show whether a contact is verified, and how many attempts its code has left."""
+    """Get whether a contact is verified. The answer also has the attempts that its code has left."""
     user, contact = CONTACTS.find_row(**ids)
     return _show(contact, user)
 

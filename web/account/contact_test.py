@@ -77,7 +77,7 @@ def start(**ids: str) -> dict[str, str]:
 
 
 def index(**ids: str) -> list[dict[str, object]]:
-    """List the last test messages to a contact, newest first, with their delivery attempts."""
+    """List the last test messages to a contact, newest first. Each has its delivery attempts."""
     contact = CONTACTS.find_row(**ids)[1]
     messages = list(_select_messages(contact).order_by(Message.id.desc()).limit(MAX_SHOWN))
     attempts: dict[int, list[Attempt]] = {}

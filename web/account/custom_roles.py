@@ -79,7 +79,7 @@ USER_ROLE = UserRoleSchema()
 
 
 def get_user_role(username: str) -> User:
-    """Retrieve the custom role of a member."""
+    """Get the custom role of a member."""
     return access.access_user(viewer(), username)
 
 

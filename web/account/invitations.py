@@ -62,7 +62,7 @@ def invite() -> TeamMember:
 
 
 def invite_many() -> list[TeamMember]:
-    """Invite several persons to the account and into a team: all of them, or none if there is an error."""
+    """Invite several persons to the account and into a team. If there is an error, nobody is invited."""
     account = access.access_account(viewer())
     values = serialization.read_body()
     with config_transaction():

@@ -21,12 +21,12 @@ MESSAGE_SETTINGS = MessageSettingsSchema()
 
 
 def show(username: str) -> dict[str, object]:
-    """Retrieve which messages a person gets besides notifications of open incidents."""
+    """Get which messages a person gets besides notifications of open incidents."""
     return _show(access.access_user(viewer(), username))
 
 
 def change(username: str) -> dict[str, object]:
-    """Change which messages a person gets besides notifications of open incidents."""
+    """Update which messages a person gets besides notifications of open incidents."""
     user = access.access_user(viewer(), username)
     # An admin must not change how the owner is notified.
     access.require_rank(viewer(), user.role)

@@ -63,7 +63,7 @@ PROFILE = ProfileSchema()
 
 
 def show() -> dict[str, object]:
-    """Retrieve your profile: contacts and rules, permissions in all teams, and your teams."""
+    """Get your profile. It has your contacts and rules, your teams, and your permissions in all of them."""
     user = viewer().user
     return {
         **{name: getattr(user, name) for name in ("username", "email", "first_name", "last_name", "role")},

@@ -57,6 +57,7 @@ class Tokens(UserResource[Token]):
 
     model = Token
     noun = "token"
+    title = "token of a user"
     schema = TokenSchema()
     parent_field = Token.user
     id_arg = "token_id"
@@ -120,7 +121,7 @@ def create() -> dict[str, object]:
 
 
 def index() -> dict[str, object]:
-    """List the valid tokens, newest first: those of all members for admins, else your own."""
+    """List valid tokens, newest first. Owners and admins get those of all members, others their own."""
     own = User.id == viewer().user.id
     shown = (User.account == viewer().account) & User.removed_at.is_null()
     tokens = _select_valid().select(Token, User).join(User).where(shown if viewer().is_admin else own)

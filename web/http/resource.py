@@ -49,6 +49,8 @@ class Resource(Generic[Row, Parent]):
 
     model: type[Row]
     noun: str
+    # The noun in the documentation, if it has to say more there.
+    title = ""
     # The schema of requests and, without `response`, of answers.
     schema: Schema
     # The schema of the answer to a GET, if the contract has another one there.

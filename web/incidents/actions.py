@@ -103,7 +103,7 @@ def reassign(incident: str) -> Incident:
 
 
 def snooze(incident: str) -> Incident:
-    """Snooze an acknowledged incident; it is triggered again at the end of the snooze."""
+    """Snooze an acknowledged incident. It is triggered again at the end of the snooze."""
     row = access.access_incident(viewer(), incident)
     until = _get_until(serialization.read_as(SNOOZE))
     with store().write_transaction():
@@ -116,14 +116,14 @@ def snooze(incident: str) -> Incident:
 
 
 def unsnooze(incident: str) -> None:
-    """End the snooze of an incident early; it stays acknowledged."""
+    """End the snooze of an incident early. It stays acknowledged."""
     row = access.access_incident(viewer(), incident)
     with store().write_transaction():
         _write(row, incidents.unsnooze(_lock(row)))
 
 
 def merge(incident: str) -> Incident:
-    """Merge other incidents into a parent incident: they notify nobody and are resolved together with it."""
+    """Merge other incidents into this one. They notify nobody and are resolved together with it."""
     row = access.access_incident(viewer(), incident)
     children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
     with store().write_transaction():
@@ -139,7 +139,7 @@ def merge(incident: str) -> Incident:
 
 
 def unmerge(incident: str) -> Incident:
-    """Separate merged incidents from this one again; they stay acknowledged."""
+    """Separate merged incidents from this one again. They stay acknowledged."""
     row = access.access_incident(viewer(), incident)
     children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
     with store().write_transaction():

@@ -35,7 +35,7 @@ METADATA = IntegrationMetadataSchema()
 
 
 def index(team_id: str, service_id: str, integration_id: str) -> dict[str, object] | Response:
-    """List the alerts of an integration, newest first: a page, or the latest alerts."""
+    """List the alerts of an integration, newest first. The answer is a page, or the latest alerts."""
     integration = access.access_integration(viewer(), team_id, service_id, integration_id)
     found = Event.select(Event.id).where(Event.integration == integration)
     latest = found.order_by(Event.id.desc()).tuples()
@@ -45,7 +45,7 @@ def index(team_id: str, service_id: str, integration_id: str) -> dict[str, objec
 
 
 def get_metadata(integration_key: str) -> dict[str, object]:
-    """Retrieve the names of an integration, its service and its team by the key of the integration."""
+    """Get the names of an integration, its service and its team by its key."""
     rows = (
         Integration.select(Integration, Service, Team)
         .join(Service)

@@ -220,7 +220,7 @@ STATS_CONCURRENCY, TEAM_CONCURRENCY, SERVICE_CONCURRENCY, USER_CONCURRENCY = (
 
 
 def get_incident_stats() -> dict[str, int]:
-    """Count incidents by status, in all teams that the viewer may see, and of the viewer."""
+    """Count incidents by status. The answer has those of all teams that you may see, and your own."""
     with _select_incidents(STATS_CONCURRENCY) as incidents:
         counts = incident_metrics.count_by_status(incidents, viewer().user)
 

@@ -105,7 +105,7 @@ def filter_incidents() -> dict[str, object]:
 
 
 def index() -> dict[str, object]:
-    """List all incidents that the viewer may see, oldest first, page by page.
+    """List all incidents that you may see, oldest first, page by page.
 
     Published clients send a filter in the query or in a body. A value that cannot be parsed sets no limit.
     """

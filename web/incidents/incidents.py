@@ -38,12 +38,12 @@ INCIDENT = IncidentSchema()
 
 
 def retrieve(incident: str) -> Incident:
-    """Retrieve an incident, by number or unique_id."""
+    """Get an incident."""
     return fill([access.access_incident(viewer(), incident)])[0]
 
 
 def create() -> Incident:
-    """Create an incident; it notifies people like an incident that an alert opened."""
+    """Create an incident. It notifies people like an incident that an alert opened."""
     values = serialization.read_body()
     service = _find_service(values.pop("service"))
     requested = resolve_references(values, service.team)
@@ -59,7 +59,7 @@ def create() -> Incident:
 
 
 def update(incident: str) -> Incident:
-    """Update an incident, by number or unique_id; a service in the body is ignored."""
+    """Update an incident. A service in the body is ignored."""
     row = access.access_incident(viewer(), incident)
     requested = resolve_references(serialization.read_as(CHANGE, partial=True), row.team)
     with store().write_transaction():

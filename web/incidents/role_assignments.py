@@ -37,6 +37,7 @@ class Assignments(IncidentResource[IncidentAssignment]):
 
     model = IncidentAssignment
     noun = "role in an incident"
+    title = "role assignment of an incident"
     schema = RoleAssignmentSchema()
     parent_field = IncidentAssignment.incident
     id_arg = "assignment_id"

@@ -48,7 +48,9 @@ ALERTS = TracedAlertPageSchema()
 
 
 def index() -> dict[str, object]:
-    """List incidents with the trace_id of the alert that opened each, oldest first, page by page.
+    """List incidents with their trace_ids, oldest first, page by page.
+
+    The trace_id of an incident is that of the alert that opened it.
 
     The filter is that of `GET /api/incidents/`: `status` in the query is 1, 2 or 3; -1 means open incidents,
     0 all of them. A value that cannot be parsed sets no limit.
@@ -57,7 +59,7 @@ def index() -> dict[str, object]:
 
 
 def retrieve(incident: str) -> Incident:
-    """Retrieve an incident with the trace_id of the alert that opened it, by number or unique_id."""
+    """Get an incident with the trace_id of the alert that opened it."""
     return _add_trace_ids(fill([access.access_incident(viewer(), incident)]))[0]
 
 

@@ -179,7 +179,7 @@ TRACE_QUERY = TraceQuery()
 
 
 def create_by_key(integration_key: str) -> Response:
-    """Create an event by the integration key alone (deprecated)."""
+    """Accept an alert by the key of its integration alone."""
     submission, body = _ingest_by_key(integration_key)
     shows_payload = client_profile.current().shows_payload
     event = event_operation.build_event(submission, body, shows_payload=shows_payload)
@@ -187,25 +187,28 @@ def create_by_key(integration_key: str) -> Response:
 
 
 def create(account_id: str, extension: str, integration_key: str) -> Response:
-    """Create events by account, application and integration key."""
+    """Accept alerts of a monitoring tool."""
     submission = _ingest(extension, integration_key, account_id)
     return _build_response(submission, build_accepted(submission))
 
 
 def create_by_application(extension: str, integration_key: str) -> Response:
-    """Accept the webhook of a monitoring tool."""
+    """Accept alerts of a monitoring tool."""
     submission = _ingest(extension, integration_key)
     return _build_response(submission, build_accepted(submission))
 
 
 def ping(integration_key: str, account_id: str | None = None) -> Response:
-    """Accept a ping, with any body or none. A failed job sends `?status=failed&message=...`"""
+    """Accept a ping of a heartbeat. It may have any body, or none.
+
+    A failed job sends `?status=failed&message=...`.
+    """
     submission = _ingest(heartbeat.EXTENSION, integration_key, account_id)
     return _build_response(submission, build_accepted(submission))
 
 
 def create_with_level(integration_key: str, alert_type: str, account_id: str | None = None) -> Response:
-    """Create an event with its level in the path, with any body or none."""
+    """Accept an alert with its level in the path. It may have any body, or none."""
     submission = _ingest(httphealthcheck.EXTENSION, integration_key, account_id, level=alert_type)
     return _build_response(submission, build_accepted(submission))
 
@@ -430,7 +433,7 @@ def _select_visible_services(receipt: Receipt) -> peewee.ModelSelect | None:
 
 
 def get_trace(trace_id: str) -> dict[str, object]:
-    """Get the trace of an alert: each stage with its reason, the incident, timers and deliveries.
+    """Get the trace of an alert. It has each stage with its reason, the incident, timers and deliveries.
 
     `answer` says who was notified or, if nobody was, why. It is made from the alerts of the page.
     The alerts of a large body have pages, by default of 100 alerts. `incidents` are those of the page.

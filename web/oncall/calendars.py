@@ -68,7 +68,7 @@ ADDRESS = CalendarAddressSchema()
 
 
 def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
-    """Retrieve the address of the calendar feed of a schedule"""
+    """Get the address of the calendar feed of a schedule."""
     team = access.access_team(viewer(), team_id)
     schedule = access.find(Schedule.select().where(Schedule.team == team), Schedule.unique_id, schedule_id)
     parameters = serialization.load(CALENDAR_QUERY, request.args.to_dict())
@@ -77,17 +77,17 @@ def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
 
 
 def get_own_address() -> dict[str, str]:
-    """Retrieve the address of a calendar feed with your own shifts in all schedules"""
+    """Get the address of a calendar feed with your own shifts in all schedules."""
     return _build_address(serialization.load(MONTHS_QUERY, request.args.to_dict()), own_only=True)
 
 
 def renew() -> None:
-    """Replace your calendar key: all your old feed addresses stop working"""
+    """Replace your calendar key. All your old feed addresses stop working."""
     _renew(viewer().user)
 
 
 def renew_for_user(username: str) -> None:
-    """Replace the calendar key of a user, for example after an address has leaked"""
+    """Replace the calendar key of a user, for example after an address has leaked."""
     user = access.access_user(viewer(), username)
     access.require_rank(viewer(), user.role)
     _renew(user)

@@ -202,7 +202,7 @@ class EscalationPolicies(Resource[EscalationPolicy, Team]):
 
 
 def list_available() -> dict[str, list[EscalationPolicy]]:
-    """List the escalation policies of all teams in which the viewer may read them."""
+    """List the escalation policies of all teams in which you may read them."""
     visible = EscalationPolicy.team.in_(access.select_permitted_teams(viewer()))
     ordered = (
         POLICIES.select_all().where(visible).order_by(EscalationPolicy.creation_date, EscalationPolicy.id)

@@ -78,7 +78,7 @@ BY_STEP = OnCallPolicySchema()
 
 
 def list_by_policy(team_id: str) -> list[dict[str, object]]:
-    """List who is on call in each escalation policy of a team"""
+    """List who is on call in each escalation policy of a team."""
     team = access.access_team(viewer(), team_id)
     return [
         {
@@ -91,13 +91,13 @@ def list_by_policy(team_id: str) -> list[dict[str, object]]:
 
 
 def list_by_step(team_id: str) -> list[dict[str, object]]:
-    """List who is on call in each step of the escalation policies of a team"""
+    """List who is on call in each step of the escalation policies of a team."""
     team = access.access_team(viewer(), team_id)
     return _build_steps(team, _select_policies(team))
 
 
 def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str, object]]:
-    """Retrieve who is on call in each step of an escalation policy"""
+    """List who is on call in each step of an escalation policy."""
     team = access.access_team(viewer(), team_id)
     return _build_steps(
         team, [access.find(_select_policies(team), EscalationPolicy.unique_id, escalation_policy_id)]
@@ -105,7 +105,7 @@ def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str
 
 
 def get_service_on_call(team_id: str, service_id: str) -> list[dict[str, object]]:
-    """Retrieve who is on call in each step of the escalation policy of a service"""
+    """List who is on call in each step of the escalation policy of a service."""
     service = access.access_service(viewer(), team_id, service_id)
     return _build_steps(service.team, [service.escalation_policy] if service.escalation_policy else [])
 

@@ -27,12 +27,12 @@ CHECKS = ScheduleChecksSchema()
 
 
 def retrieve(schedule_id: str) -> dict[str, object]:
-    """Show what checks report about a schedule"""
+    """Get what checks report about a schedule."""
     return _show(access_schedule(schedule_id))
 
 
 def update(schedule_id: str) -> dict[str, object]:
-    """Change what checks report about a schedule"""
+    """Update what checks report about a schedule."""
     row = access_schedule(schedule_id)
     row.double_shifts = serialization.read_body().get("double_shifts", row.double_shifts)
     # The version of the configuration does not change: who is on call does not depend on this.

@@ -154,7 +154,7 @@ ON_CALL = ScheduleOnCallSchema()
 
 
 def get_timeline(schedule_id: str) -> dict[str, object]:
-    """Show the shifts, gaps and conflicts of a schedule over a time"""
+    """Get the shifts, gaps and conflicts of a schedule over a time."""
     row = access_schedule(schedule_id)
     included, start, end = _read_period()
     view = ScheduleView.load(row, start, end)
@@ -181,7 +181,7 @@ def get_timeline(schedule_id: str) -> dict[str, object]:
 
 
 def get_on_call(schedule_id: str) -> dict[str, object]:
-    """Show who is on call in a schedule at a time, until when, and who is next"""
+    """Get who is on call in a schedule at a time. The answer also says until when, and who is next."""
     row = access_schedule(schedule_id)
     query = serialization.load(MOMENT_QUERY, request.args)
     at: datetime = query.get("at") or now()

@@ -96,7 +96,7 @@ REPLAYED = ReplayedSchema()
 
 
 def index() -> dict[str, object]:
-    """List dead letters, newest first, with pages."""
+    """List dead letters, newest first, page by page."""
     teams = None if viewer().is_admin else access.select_permitted_teams(viewer())
     scope = Scope(viewer().account.id, teams=teams)
     total = dead_letters.select_keys(scope).count()
@@ -113,12 +113,12 @@ def _load(page: list[tuple[bool, int, int, int]]) -> list[DeadLetter]:
 
 
 def retrieve(dead_letter_id: str) -> DeadLetter:
-    """Retrieve a dead letter."""
+    """Get a dead letter."""
     return _access(dead_letter_id)
 
 
 def replay(dead_letter_id: str) -> dict[str, str]:
-    """Replay a dead letter: process it again as if it had just arrived."""
+    """Replay a dead letter. It is processed again as if it had just arrived."""
     found = _access(dead_letter_id)
     changed = change_dead_letters.replay([found.key], get_display_name(viewer().user))
     if changed.owner_deleted:
@@ -130,7 +130,7 @@ def replay(dead_letter_id: str) -> dict[str, str]:
 
 
 def destroy(dead_letter_id: str) -> None:
-    """Drop a dead letter: it can no longer be replayed."""
+    """Delete a dead letter. It can no longer be replayed."""
     changed = change_dead_letters.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
     _require_changed(changed)
     log.info("dead letter dropped", ids=changed.ids)

@@ -218,7 +218,7 @@ SIMULATION = SimulationSchema()
 
 
 def run() -> dict[str, object]:
-    """Simulate an alert: who would be notified, when, by which contact and why. Nothing is written."""
+    """Simulate an alert. The answer says who would be notified, when, by which contact and why."""
     values = serialization.read_body()
     if (values.get("alert") is None) == (values.get("payload") is None):
         reject("alert", "Give either an alert or a payload.")

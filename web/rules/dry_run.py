@@ -179,7 +179,7 @@ DRY_RUN_RESULT = DryRunResultSchema()
 
 
 def run() -> dict[str, object]:
-    """Try a draft of an alert rule on a payload or a past alert. Nothing is written, nobody is notified."""
+    """Try a draft of an alert rule on a payload or a past alert. Nothing is written or sent."""
     draft = serialization.read_body()
     if bool(draft.get("alert")) == (draft.get("payload") is not None):
         reject("payload", "Give either a payload or an alert.")

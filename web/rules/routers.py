@@ -152,6 +152,7 @@ class RouterRules(OrderedResource[RouterRule, GlobalRouter]):
 
     model = RouterRule
     noun = "global router rule"
+    title = "rule of a global router"
     schema = RouterRuleSchema()
     parent_field = RouterRule.router
     id_arg = "ruleset_id"
@@ -197,7 +198,7 @@ class MoveSchema(Schema):
 
 
 def move(router_id: str) -> list[RouterRule]:
-    """Move a rule to another position. The rules between the two positions move by one."""
+    """Move a rule of a global router to another position. The rules between the two positions move by one."""
     router = RULES.get_parent(router_id=router_id)
     values = serialization.read_body()
     with config_transaction():

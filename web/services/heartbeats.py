@@ -55,12 +55,12 @@ HEARTBEAT = HeartbeatSchema()
 
 
 def retrieve(heartbeat_id: str) -> dict[str, object]:
-    """Show how often an integration expects pings, when the last one came, and whether one is missing."""
+    """Get the heartbeat of an integration. It has the last ping, and says whether one is missing."""
     return _show(_access_integration(heartbeat_id), store().now())
 
 
 def update(heartbeat_id: str) -> dict[str, object]:
-    """Set how often an integration expects a ping; the first period begins now."""
+    """Update how often an integration expects a ping. The first period begins now."""
     found = _access_integration(heartbeat_id)
     values = serialization.read_as(HEARTBEAT, partial=True)
     with config_transaction():

@@ -178,7 +178,7 @@ class KeyOwnerSchema(Schema):
 
 
 def regenerate_key() -> Integration:
-    """Replace the key of an integration; requests with the old key are refused from then on."""
+    """Replace the key of an integration. Requests with the old key are refused from then on."""
     unique_id = serialization.read_body()["integration_unique_id"]
     names = (
         Integration.select(Integration.id, Service.unique_id, Team.unique_id)

@@ -154,7 +154,7 @@ class Services(Resource[Service, Team]):
 
 
 def list_available() -> list[Service]:
-    """List the services of all teams on which the viewer may create incidents."""
+    """List the services of all teams on which you may create incidents."""
     services = join_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
     for permission in (viewer().permission, "incident_write"):
         services = services.where(Service.team.in_(access.select_permitted_teams(viewer(), permission)))

@@ -80,6 +80,7 @@ class Maintenances(Resource[Maintenance, Team]):
 
     model = Maintenance
     noun = "maintenance"
+    title = "maintenance window"
     schema = MaintenanceSchema()
     parent_field = Maintenance.team
     id_arg = "maintenance_id"

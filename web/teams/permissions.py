@@ -26,12 +26,12 @@ PERMISSION = TeamPermissionSchema()
 
 
 def retrieve(team_id: str) -> Team:
-    """Retrieve what all members of the account may do with objects of a team."""
+    """Get the permissions that a team gives to all members of the account."""
     return access.access_team(viewer(), team_id)
 
 
 def update(team_id: str) -> Team:
-    """Update what all members of the account may do with objects of a team."""
+    """Update the permissions that a team gives to all members of the account."""
     team = access.access_team(viewer(), team_id)
     values = serialization.read_as(PERMISSION, partial=request.method == "PATCH")
     if "account_permissions" in values:

@@ -78,6 +78,7 @@ class TemplateTasks(OrderedResource[TemplateTask, TaskTemplate]):
 
     model = TemplateTask
     noun = "template task"
+    title = "task of a template"
     schema = TemplateTaskSchema()
     parent_field = TemplateTask.task_template
     id_arg = "task_id"

@@ -304,7 +304,7 @@ class _Describer:
     def describe(self, route: Any) -> dict[str, object]:
         described: dict[str, object] = {
             "operationId": route.name,
-            "summary": route.summary.rstrip("."),
+            "summary": route.summary,
             "description": " ".join(_list_sentences(route)),
             "tags": [route.tag],
             "parameters": [
@@ -403,6 +403,8 @@ def _describe_page(array: dict[str, object]) -> dict[str, object]:
 
 
 def _list_sentences(route: Any) -> Iterable[str]:
+    if route.details:
+        yield route.details
     if route.permission not in PERMISSION_TEXTS:
         yield f"Needs the permission `{route.permission}` in the team."
         yield "Owners and admins have it in all teams."
