@@ -10,6 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from web.http import permissions, xml
 from web.http.openapi import descriptions, document, examples
+from web.http.openapi.tags import TAGS
 from web.routes import ROUTES
 
 DOCUMENTED = [route for route in ROUTES if route.documented]
@@ -145,6 +146,11 @@ def test_every_route_has_a_tag_and_the_description_lists_all_tags(described):
 
     assert used == {get_title(route): [route.tag] for route in DOCUMENTED}
     assert [tag["name"] for tag in described["tags"]] == sorted({route.tag for route in DOCUMENTED})
+
+
+def test_each_tag_has_a_sentence(described):
+    assert set(TAGS) == {tag["name"] for tag in described["tags"]}
+    assert all(tag["description"].endswith(".") for tag in described["tags"])
 
 
 def get_properties(described: dict[str, Any], schema: str) -> dict[str, Any]:

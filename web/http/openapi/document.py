@@ -16,6 +16,7 @@ from flask_swagger_ui import get_swaggerui_blueprint
 from web.http import errors, fields, paging, permissions, serialization, xml
 from web.http.openapi import examples
 from web.http.openapi.descriptions import SENTENCES, describe_field
+from web.http.openapi.tags import TAGS
 from web.http.response_headers import allow_docs
 
 # The version of the interface (docs/contract.md, introduction). `info.version` is that of the program.
@@ -151,7 +152,7 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
             "x-interface-version": INTERFACE_VERSION,
         },
         servers=[{"url": public_url}],
-        tags=[{"name": tag} for tag in sorted({route.tag for route in served})],
+        tags=[{"name": tag, "description": TAGS[tag]} for tag in sorted({route.tag for route in served})],
     )
     for field, format_ in (
         (fields.Moment, "date-time"),

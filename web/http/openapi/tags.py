@@ -1,0 +1,38 @@
+"""The headings of the documentation, with a sentence about what is below each."""
+
+from collections.abc import Mapping
+
+TAGS: Mapping[str, str] = {
+    "Alert rules": "Rules of an integration: they change its alerts, or suppress them.",
+    "Alerts": "Send alerts and pings, and see what became of them. Dead letters, simulation.",
+    "Analytics": "Numbers of incidents, and mean times until they are acknowledged and resolved.",
+    "Contact methods": "Addresses at which a person can be notified, with verification and test messages.",
+    "Custom roles": "Additional permissions for members of the account.",
+    "Escalation policies": "Who is notified of an incident, in which order, and after how many minutes.",
+    "Forwarding rules": "For a period, another person is notified instead.",
+    "Global routers": "One key for many tools. Rules send each alert to an integration, or suppress it.",
+    "Grouping policies": "Which alerts of a service become one incident, by their content.",
+    "Incident notes": "Notes that people write about an incident.",
+    "Incident responders": "People who are asked to help with an incident.",
+    "Incident roles": "The roles that people of a team can have in an incident.",
+    "Incident tags": "The tags of one incident.",
+    "Incidents": "List and create incidents. Acknowledge, resolve, assign, snooze and merge them.",
+    "Integrations": "Where a service gets the alerts of a tool, each with a key. Heartbeats, applications.",
+    "Maintenance": "Windows, single or repeated, in which the alerts of services notify nobody.",
+    "Members": "The people of the account, their profiles and invitations.",
+    "Notification rules": "By which contacts a person is notified, and after how many minutes.",
+    "On call": "Who is on call now or at another time.",
+    "Outgoing rules": "The incidents of an outbound integration. Tocsin only stores these rules.",
+    "Post-incident tasks": "Work that is left after an incident.",
+    "Postmortems": "Reports about incidents.",
+    "Priorities": "The priorities of a team's incidents.",
+    "SLAs": "Target times to acknowledge and resolve, and who is notified before and after a breach.",
+    "Schedules": "Rotations, restrictions and overrides: who is on call at which time. Calendar feeds.",
+    "Services": "What alerts are about. A service has integrations and an escalation policy.",
+    "Stakeholders": "Addresses of people outside the account who may get mails about incidents.",
+    "Tags": "The tags that a team's incidents can have.",
+    "Task templates": "Lists of tasks for incidents.",
+    "Team members": "The people of a team, as managers or members.",
+    "Teams": "Teams own services, schedules and escalation policies.",
+    "Tokens": "Keys with which people and programs use this interface.",
+}
