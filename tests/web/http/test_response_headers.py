@@ -14,7 +14,6 @@ REQUESTS = {
     "wrong method": ("DELETE", TEAMS, 405),
     "options": ("OPTIONS", TEAMS, 200),
     "wrong body": ("POST", TEAMS, 400),
-    "description": ("GET", "/api/openapi.json", 200),
     "health": ("GET", "/healthz", 200),
     "metrics": ("GET", "/metrics", 200),
     "page": ("GET", "/i/x", 404),
@@ -54,9 +53,19 @@ def test_an_answer_without_a_token_too(ask):
     assert_safe(answer)
 
 
+@pytest.mark.parametrize("path", ["/api/openapi.json"])
+def test_the_description_may_be_cached_but_is_asked_for_again(ask, path):
+    answer = ask("GET", path, who=None)
+
+    assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
 def test_the_page_of_the_description_runs_only_its_own_scripts(ask):
     page = ask("GET", "/api/docs/", who=None)
-    assert_safe(page)
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
 
     rules = dict(rule.strip().split(" ", 1) for rule in page.headers["Content-Security-Policy"].split(";"))
     (script,) = re.findall("<script>(.*?)</script>", page.text, re.DOTALL)

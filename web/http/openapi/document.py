@@ -17,6 +17,7 @@ from web.http import errors, fields, paging, permissions, serialization, xml
 from web.http.openapi import examples
 from web.http.openapi.descriptions import SENTENCES, describe_field
 from web.http.openapi.tags import TAGS
+from web.http.prepared import PreparedAnswer, prepare, respond
 from web.http.response_headers import allow_docs
 
 # The version of the interface (docs/contract.md, introduction). `info.version` is that of the program.
@@ -115,9 +116,17 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", dict: "object", list: 
 def show() -> Response:
     """Return the OpenAPI description of this interface."""
     config = current_app.config
-    return Response(
-        orjson.dumps(document(config["ROUTES"], config["SETTINGS"].public_url)), mimetype=serialization.JSON
-    )
+    return respond(_prepare(config["ROUTES"], config["SETTINGS"].public_url))
+
+
+@lru_cache(maxsize=1)
+def _prepare(routes: tuple[object, ...], public_url: str) -> PreparedAnswer:
+    return prepare(serialization.JSON, serialize(routes, public_url))
+
+
+def serialize(routes: tuple[object, ...], public_url: str) -> bytes:
+    """Return the description of these routes in JSON."""
+    return orjson.dumps(document(routes, public_url))
 
 
 def build_docs() -> Blueprint:
