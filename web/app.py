@@ -10,7 +10,6 @@ from werkzeug.exceptions import MethodNotAllowed
 from models.store.base import connection
 from runtime.settings import Settings
 from web.http import auth, error_handlers, serialization
-from web.http.openapi import document
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
@@ -43,7 +42,6 @@ def create_app(settings: Settings) -> Flask:
     app.config["ROUTES"] = ROUTES
     app.config[start.HEALTH] = health.report
     app.register_blueprint(health.blueprint)
-    app.register_blueprint(document.build_docs())
     for path, routes in group_by_path(ROUTES).items():
         view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)

@@ -63,7 +63,7 @@ from web.oncall import (
     schedules,
 )
 from web.operations import dead_letters, metrics, simulate
-from web.pages import incident, join, start
+from web.pages import api_docs, incident, join, start
 from web.rules import alert_rules, dry_run, routers
 from web.services import applications, grouping_policies, heartbeats, integrations, outgoing_rules, services
 from web.teams import (
@@ -311,6 +311,7 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "DELETE", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.destroy, permission="incident_write", status=204),
     # --- the description of the interface ------------------------------------------------------------
     route("Operation", "GET", document.PATH, document.show, auth=None, needs_store=False, documented=False),
+    route("Operation", "GET", f"{document.DOCS}/", api_docs.show, auth=None, needs_store=False, documented=False),
     # --- for the operator of the installation --------------------------------------------------------
     route("Operation", "GET", "/metrics", metrics.show, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------

@@ -24,6 +24,7 @@ OPEN = {
     "/api/integration/httphealthcheck/<integration_key>/<alert_type>/",
     "/api/integration/heartbeat/<integration_key>/",
     "/api/openapi.json",
+    "/api/docs/",
     # Numbers of the whole installation, without names: tests/web/operations/test_metrics.py.
     "/metrics",
     # The health of the whole installation, without names: tests/web/pages/test_start.py.

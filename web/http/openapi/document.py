@@ -10,15 +10,13 @@ import marshmallow
 import orjson
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
-from flask import Blueprint, Response, current_app
-from flask_swagger_ui import get_swaggerui_blueprint
+from flask import Response, current_app
 
 from web.http import errors, fields, paging, permissions, serialization, xml
 from web.http.openapi import examples
 from web.http.openapi.descriptions import SENTENCES, describe_field
 from web.http.openapi.tags import TAGS
 from web.http.prepared import PreparedAnswer, prepare, respond
-from web.http.response_headers import allow_docs
 
 # The version of the interface (docs/contract.md, introduction). `info.version` is that of the program.
 INTERFACE_VERSION = "1.1.0"
@@ -127,22 +125,6 @@ def _prepare(routes: tuple[object, ...], public_url: str) -> PreparedAnswer:
 def serialize(routes: tuple[object, ...], public_url: str) -> bytes:
     """Return the description of these routes in JSON."""
     return orjson.dumps(document(routes, public_url))
-
-
-def build_docs() -> Blueprint:
-    """Build the page that shows the description. It loads nothing from other servers."""
-    # The redirect URL is set because its default comes from the Host header, which the client controls.
-    # Operations and models are collapsed, so that the page appears at once.
-    config = {
-        "app_name": "Tocsin",
-        "oauth2RedirectUrl": f"{DOCS}/oauth2-redirect.html",
-        "docExpansion": "none",
-        "defaultModelsExpandDepth": -1,
-        "validatorUrl": "none",
-    }
-    page: Blueprint = get_swaggerui_blueprint(DOCS, PATH, config=config)
-    page.after_request(allow_docs)
-    return page
 
 
 @lru_cache
