@@ -10,15 +10,24 @@ from zenduty.apiV2.client import ZendutyClient
 
 from tests.support import stores
 from tests.support.clients.team import ClientTeam
+from tests.support.mail_server import Mailbox, start_mailbox
 from tests.support.polling import wait_until
 from tests.support.processes import Running, start_tocsin
 
 
 @pytest.fixture(scope="session")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def mailbox() -> Iterator[Mailbox]:
+    """Start the mail relay of the instance."""
+    with start_mailbox() as box:
+        yield box
+
+
+@pytest.fixture(scope="session")
+def instance(tmp_path_factory: pytest.TempPathFactory, mailbox: Mailbox) -> Iterator[Running]:
     """Run one `tocsin up` for all these tests. They share only the account and its owner."""
     home = tmp_path_factory.mktemp("clients") / "home"
-    with start_tocsin(home, "up") as up:
+    relay = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(mailbox.port)}
+    with start_tocsin(home, "up", **relay) as up:
         wait_until(lambda: up.is_ready() and set(up.list_children()) >= {"web", "worker", "clock"}, 30)
         yield up
     stores.drop_store(home)
