@@ -36,18 +36,19 @@ results = alert_results.AlertResults()
 
 # These schemas are for the documentation only: the views read and build bodies without a schema.
 class AlertBodySchema(Schema):
-    """An alert. Unknown names are ignored."""
+    """An alert. Unknown names are ignored. Texts have no limit: no length is a reason to refuse an alert."""
 
-    message = Text(
+    message = fields.String(
         required=True,
+        validate=validate.Length(min=1),
         metadata=explain(
             "What happened, in one line; the title of a new incident. Truncated after 1,000 characters."
         ),
     )
-    summary = Text(
+    summary = fields.String(
         metadata=explain("What people should know beyond the message. Truncated after 16,384 characters.")
     )
-    alert_type = Text(
+    alert_type = fields.String(
         validate=validate.OneOf([level.name.lower() for level in AlertType]),
         metadata=explain(
             "The level, or what happened to the problem; default: `info`. Case does not matter; the"
@@ -55,7 +56,7 @@ class AlertBodySchema(Schema):
         ),
     )
     suppressed = Boolean(metadata=explain("true: the alert is stored and notifies nobody; default: false."))
-    entity_id = Text(
+    entity_id = fields.String(
         metadata=explain(
             "What the alert is about. Alerts with the same entity_id join one open incident; without"
             " one, each alert is alone."
@@ -63,23 +64,24 @@ class AlertBodySchema(Schema):
     )
     payload = fields.Dict(metadata=explain("Any data of the source, for conditions and templates of rules."))
     urls = List(
-        Text(), metadata=explain("http and https addresses, or objects with `link_url` and `link_text`.")
+        fields.String(),
+        metadata=explain("http and https addresses, or objects with `link_url` and `link_text`."),
     )
-    sla = Text(
+    sla = fields.String(
         metadata=explain("The unique_id or name of the SLA of a new incident. An unknown one is ignored.")
     )
-    escalation_policy = Text(
+    escalation_policy = fields.String(
         metadata=explain(
             "The unique_id or name of the escalation policy of a new incident. An unknown one is ignored."
         )
     )
-    priority = Text(
+    priority = fields.String(
         metadata=explain(
             "The unique_id or name of the priority of a new incident. An unknown one is ignored."
         )
     )
     tags = List(
-        Text(),
+        fields.String(),
         metadata=explain("The unique_ids or names of tags for the incident. Unknown ones are ignored."),
     )
     stakeholders = fields.Dict(

@@ -1,5 +1,6 @@
 """The OpenAPI description, which is generated from the routes."""
 
+import json
 import re
 from importlib.metadata import version
 from typing import Any
@@ -168,6 +169,11 @@ def test_a_schema_of_responses_states_no_limits(described, schema):
     stated = {key for value in get_properties(described, schema).values() for key in value}
 
     assert stated & set(document.LIMITS) == set()
+
+
+def test_an_alert_states_no_longest_text(described):
+    """Longer texts are truncated (docs/api.md, Limits)."""
+    assert '"maxLength"' not in json.dumps(get_properties(described, "AlertBody"))
 
 
 def test_a_schema_of_requests_states_limits(described):

@@ -96,6 +96,8 @@ EXAMPLES: dict[str, object] = {
     "AnalyticsFilterSchema.child_incident": "exclude",
     "AnalyticsFilterSchema.to_date": "2026-03-31",
     "AlertBodySchema.alert_type": "critical",
+    "AlertBodySchema.stakeholder_comms": {"subject": "The shop is slow", "body": "We are working on it."},
+    "AlertBodySchema.stakeholders": {"emails": ["press@example.org"]},
     "AlertBodySchema.urls": LINK["link_url"],
     "AlertSchema.unique_id": SHORT_ID,
     "ApplicationSchema.is_active": 1,
