@@ -44,8 +44,8 @@ def test_the_description_is_public_and_valid(ask):
 def test_the_description_has_the_version_of_the_program_and_that_of_the_interface(described):
     info = described["info"]
 
-    assert (described["openapi"], info["version"]) == ("3.1.0", version("tocsin"))
-    assert info["x-interface-version"] == "1.1.0"
+    assert (described["openapi"], info["version"]) == ("3.1.0", "1.1.0")
+    assert info["x-tocsin-version"] == version("tocsin")
     assert "version 1.1.0 of the interface" in info["description"]
 
 

@@ -27,7 +27,7 @@ def build_one(schema: dict[str, Any], example: Any = None, **schemas: Any) -> Op
         "requestBody": {"content": content},
     }
     description = {
-        "info": {"version": "1", "description": ""},
+        "info": {"x-tocsin-version": "1", "description": ""},
         "tags": [{"name": "Teams"}],
         "paths": {"/teams/{team_id}/": {"patch": operation}},
         "components": {"schemas": schemas, "responses": {}, "examples": {"A": {"value": example}}},

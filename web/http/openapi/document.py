@@ -18,14 +18,15 @@ from web.http.openapi.descriptions import SENTENCES, describe_field
 from web.http.openapi.tags import TAGS
 from web.http.prepared import PreparedAnswer, prepare, respond
 
-# The version of the interface (docs/contract.md, introduction). `info.version` is that of the program.
+# The version of the interface (docs/contract.md, introduction), which the description carries. The page shows
+# that of the program.
 INTERFACE_VERSION = "1.1.0"
 
 PATH = "/api/openapi.json"
 DOCS = "/api/docs"
 
 DESCRIPTION = f"""\
-Tocsin implements version {INTERFACE_VERSION} of the interface.
+Tocsin {importlib.metadata.version("tocsin")} implements version {INTERFACE_VERSION} of the interface.
 
 Most operations need a token: `Authorization: Bearer KEY`. With `Authorization: Token KEY`, Tocsin uses the
 format that the published clients expect. The differences are:
@@ -134,13 +135,13 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     served = [route for route in routes if route.documented]
     spec = APISpec(
         "Tocsin",
-        importlib.metadata.version("tocsin"),
+        INTERFACE_VERSION,
         "3.1.0",
         [plugin],
         info={
             "description": DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "x-interface-version": INTERFACE_VERSION,
+            "x-tocsin-version": importlib.metadata.version("tocsin"),
         },
         servers=[{"url": public_url}],
         tags=[{"name": tag, "description": TAGS[tag]} for tag in sorted({route.tag for route in served})],

@@ -94,7 +94,7 @@ class _Components(msgspec.Struct, frozen=True):
 
 
 class _Info(msgspec.Struct, frozen=True):
-    version: str
+    version: str = msgspec.field(name="x-tocsin-version")
     description: str
 
 
