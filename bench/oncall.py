@@ -1,8 +1,13 @@
-"""`python -m bench.oncall`: measure who is on call, over a year and for many policies."""
+"""`python -m bench.oncall`: measure who is on call, over a year and for many policies.
+
+Also measure how much longer alerts wait for their answers beside people who ask who is on call.
+"""
 
 import json
 import sys
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection, HTTPException
 from time import perf_counter
@@ -11,9 +16,11 @@ from typing import Any
 import click
 
 from bench.data.schedules import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
+from bench.load import Loader
 from bench.report import describe_machine, format_machine
 from bench.servers.instance import NotReady, start_own_instance
 from bench.servers.postgres import ServerUnavailable, create_own_database
+from bench.traffic import Traffic, Way
 from models.store.base import connection, db, open_store, store
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
@@ -29,6 +36,11 @@ POLICIES_BUDGET_MS = 2_000.0
 # Who is on call by one schedule must not cost more in an account with many schedules.
 ONE_BUDGET_MS = 20.0
 PROBLEMS_BUDGET_MS = 500.0
+# Beside this number of clients that ask without a pause, the answer to an alert must come this soon (99 %).
+ASKING = 4
+ALERTS = 1_000
+ALERTS_PER_SECOND = 100.0
+ACCEPT_BUDGET_MS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,14 @@ def measure_account(name: str, server: str, count: int) -> list[Measured]:
         stack.callback(client.close)
         one = f"/api/tocsin/schedules/{schedule.unique_id}/oncall/"
         where = f"1 of {schedule_count:,} schedules"
+        token, address = credentials["token"], ("127.0.0.1", instance.port)
+        alert_url = f"{instance.url}/api/events/{credentials['integration_key']}/"
+        accept_ms = [_measure_accept_p99(alert_url)]
+        with _ask_all_the_time(address, token, one):
+            accept_ms.append(_measure_accept_p99(alert_url))
         return [
+            Measured(f"accept p99 on {name}", ALERTS, accept_ms[0], ACCEPT_BUDGET_MS),
+            Measured(f"accept p99 beside {ASKING} who ask", ALERTS, accept_ms[1], ACCEPT_BUDGET_MS),
             _measure_policies(client, credentials["token"], team_row, name, count),
             _measure_schedule(client, credentials["token"], one, f"{where} on {name}", ONE_BUDGET_MS),
             _measure_schedule(
@@ -80,6 +99,38 @@ def measure_account(name: str, server: str, count: int) -> list[Measured]:
                 PROBLEMS_BUDGET_MS,
             ),
         ]  # fmt: skip
+
+
+def _measure_accept_p99(url: str) -> float:
+    """Send alerts at a low rate. Return the 99th percentile of the times until their answers, in ms."""
+    traffic = Traffic("oncall", ALERTS, 10, way=Way.EVENT)
+    sent = Loader(url, 8, rate=ALERTS_PER_SECOND).run(traffic.requests(url))
+    if sent.refused or sent.unknown:
+        raise click.ClickException(f"refused {dict(sent.refused)}, without an answer {sent.unknown}")
+    return sorted(sent.latencies_ms)[int(0.99 * len(sent.latencies_ms))]
+
+
+@contextmanager
+def _ask_all_the_time(address: tuple[str, int], token: str, path: str) -> Iterator[None]:
+    """Let some clients ask the same question without a pause. Too many questions are refused with 429."""
+    stopping = threading.Event()
+
+    def ask() -> None:
+        client = HTTPConnection(*address, timeout=60)
+        while not stopping.is_set():
+            client.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+            client.getresponse().read()
+        client.close()
+
+    clients = [threading.Thread(target=ask) for _ in range(ASKING)]
+    for client in clients:
+        client.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for client in clients:
+            client.join()
 
 
 def _measure_policies(client: HTTPConnection, token: str, team: Team, name: str, count: int) -> Measured:
