@@ -68,22 +68,16 @@ class Conflict(Exception):
 
 
 def apply(
-    changes: ChangeSet,
-    rows: Mapping[str, int] | None = None,
-    pieces: Mapping[int, str] | None = None,
-    lanes: Mapping[str, int] | None = None,
+    changes: ChangeSet, rows: Mapping[str, int] | None = None, pieces: Mapping[int, str] | None = None
 ) -> ApplyResult:
     """Write a change set. `rows`: row numbers by unique_id of incidents that effects only refer to.
 
     `pieces`: the names of receipts in pieces, by row number. Their notifications share messages with those of
     other pieces (models/write/shared_messages.py).
 
-    `lanes`: the services (row numbers) by unique_id of incidents, if the changes are those of several lanes
-    of one account. The incidents of two lanes share no message, as if each lane had its own transaction.
-
     Raises Conflict, before it writes other rows, if another transaction advanced the same round robin.
     """
-    folded = _Folded({EventState: list(changes.events)}, pieces or {}, lanes or {})
+    folded = _Folded({EventState: list(changes.events)}, pieces or {})
     folded.add(changes.effects)
     incident_rows = dict(rows or {})
     for kind, write in WRITERS.items():
@@ -101,7 +95,6 @@ class _Folded:
 
     lists: dict[Kind, list[Effect | EventState]]
     pieces: Mapping[int, str]
-    lanes: Mapping[str, int]
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
     notifications: dict[str, NewNotification] = field(default_factory=dict)
 
@@ -134,8 +127,7 @@ def _fold_release(folded: _Folded, effect: ReleaseEntities) -> None:
 def _fold_notification(folded: _Folded, effect: CreateNotification) -> None:
     notification = effect.notification
     pieces_of = None if notification.receipt is None else folded.pieces.get(notification.receipt)
-    lane = folded.lanes.get(notification.incident)
-    folded.notifications[notification.key] = NewNotification(notification, pieces_of, lane)
+    folded.notifications[notification.key] = NewNotification(notification, pieces_of)
 
 
 def _fold_cancellation(folded: _Folded, effect: CancelNotifications) -> None:

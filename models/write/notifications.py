@@ -23,14 +23,12 @@ class NewNotification:
     """A notification that is not stored yet.
 
     - `pieces_of`: the name of the receipt in pieces that it belongs to.
-    - `lane`: the service (row number) of its incident, if the transaction has several lanes.
     - `cancelled_by`: its cancellation in the same change set.
     - `message`: the row of its outgoing message; None until it is written.
     """
 
     notification: NotificationState
     pieces_of: str | None = None
-    lane: int | None = None
     cancelled_by: CancelNotifications | None = None
     message: int | None = None
 
@@ -122,8 +120,7 @@ def cancel_by_key(incident: int, keys: str, at: datetime, outcome: Reason) -> No
     query.where(in_list(Notification.id, rows)).execute()
 
 
-# What the notifications of a message have in common: the name of a receipt in pieces and a hash, or a tuple
-# that begins with the lane.
+# What the notifications of a message have in common: the name of a receipt in pieces and a hash, or a tuple.
 _GroupKey = tuple[str, str] | tuple[object, ...]
 
 
@@ -156,7 +153,7 @@ def _group_by_message(
 def _get_group_key(item: NewNotification, now: datetime) -> _GroupKey:
     notification = item.notification
     if item.pieces_of is None:
-        return item.lane, *notification.message_group(now)
+        return notification.message_group(now)
     # All alerts of a receipt have the same time. So their key does not depend on the time of processing.
     to = (notification.user, notification.contact, notification.channel)
     shared = (*map(str, to), notification.group_key, notification.not_before.isoformat())

@@ -1,6 +1,6 @@
 """Load the pending work of a lane: receipts before the first stage, events after a queue split."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -426,19 +426,20 @@ _BODIES = Prepared(
 def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
     """Load all pending receipts of those of these lanes that have few, about `limit` alerts in total.
 
-    The number of queries does not depend on the number of lanes. Earlier lanes come first.
+    On PostgreSQL, the number of queries does not depend on the number of lanes. Earlier lanes come first.
     """
     found = SmallLanes({}, {row for (row,) in _WITH_EVENTS.rows(lanes=lanes)}, [])
-    heads = _load_heads([row for row in lanes if row not in found.others])
+    remaining = [row for row in lanes if row not in found.others]
     receipts: dict[int, int] = {}
     total, size = 0, 0
-    for row in lanes:
-        head = heads.get(row, ())
+    for place, (row, head) in enumerate(_list_heads(remaining)):
         alerts, bytes_ = sum(each[1] for each in head), sum(each[2] for each in head)
-        if alerts > SMALL_LANE or bytes_ > MAX_BYTES or pieces.is_in_pieces(get_service_lane(row)):
+        is_small = alerts <= min(SMALL_LANE, limit) and bytes_ <= MAX_BYTES
+        if not is_small or pieces.is_in_pieces(get_service_lane(row)):
             found.others.add(row)
-        elif receipts and (total + alerts > limit or size + bytes_ > MAX_BYTES):
-            found.left.append(row)
+        elif total + alerts > limit or size + bytes_ > MAX_BYTES:
+            found.left = remaining[place:]
+            break
         else:
             total, size = total + alerts, size + bytes_
             receipts.update({each[0]: row for each in head})
@@ -451,15 +452,15 @@ def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
     return found
 
 
-def _load_heads(lanes: Sequence[int]) -> dict[int, list[tuple[int, int, int]]]:
-    """Load row number, number of alerts and size of the first pending receipts of each lane."""
-    heads: dict[int, list[tuple[int, int, int]]] = {}
+def _list_heads(lanes: Sequence[int]) -> Iterator[tuple[int, Sequence[tuple[int, int, int]]]]:
+    """Yield row number, number of alerts and size of the first pending receipts of each lane, by lane."""
     if store().name == "postgresql":
+        heads: dict[int, list[tuple[int, int, int]]] = {}
         for row, *head in _HEADS.rows(lanes=lanes):
             heads.setdefault(row, []).append((head[0], head[1], head[2]))
-        return heads
+        yield from ((row, heads.get(row, ())) for row in lanes)
+        return
     # SQLite has no lateral join. There, a query costs little: it is a call of a function.
     for row in lanes:
         first = _OF_SERVICE.head.rows(lane=row, limit=SMALL_LANE + 1)
-        heads[row] = [(receipt, alerts, size) for receipt, alerts, size, *_ in first]
-    return heads
+        yield row, [(receipt, alerts, size) for receipt, alerts, size, *_ in first]

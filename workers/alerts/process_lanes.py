@@ -168,13 +168,11 @@ def _write(lanes: Sequence[_Lane]) -> frozenset[int]:
     """Write the decisions on all lanes. Return the channels with messages to send."""
     mark_done([work for lane in lanes for work in lane.pending])
     rows: dict[str, int] = {}
-    services: dict[str, int] = {}
     for lane in lanes:
         if lane.state is not None:
             rows |= load_lane_state.get_rows(lane.state)
-            services.update((unique_id, lane.service.id) for unique_id in lane.state.incidents)
     changes = ChangeSet(
         list(chain.from_iterable(lane.outcome.effects for lane in lanes)),
         list(chain.from_iterable(lane.outcome.events for lane in lanes)),
     )
-    return apply(changes, rows, lanes=services).channels
+    return apply(changes, rows).channels

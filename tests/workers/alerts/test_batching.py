@@ -70,7 +70,7 @@ def test_concurrent_workers_leave_the_same_rows(store, home, now, queue_splits, 
     assert run_sequence(home, now, sequence, ProcessingMode(7, queue_splits, threads=3)) == alone
 
 
-@pytest.mark.parametrize("size", [1000, 7])
+@pytest.mark.parametrize("size", [1000, 40])
 @pytest.mark.parametrize(
     "kind",
     [{}, {"grouped": 4}, {"by_content": True}, {"by_content": True, "grouped": 4}],
