@@ -6,7 +6,7 @@ applies to every alert that was accepted after the answer to that change.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -19,7 +19,6 @@ from models.load.lane import (
     get_router_version,
     get_team_version,
     get_team_versions,
-    load_accounts,
     load_incident_config,
     load_lane,
     load_router,
@@ -74,9 +73,6 @@ class Cache(Generic[T]):
 _lane_cache: Cache[LaneConfig] = Cache()
 _router_cache: Cache[CompiledRouter] = Cache()
 _config_cache: Cache[OnCallConfig] = Cache()
-# The account of each service. An entry is two numbers.
-CACHED_ACCOUNTS = 100_000
-_accounts: dict[int, int] = {}
 
 
 def get_lane_configs(lanes: Iterable[tuple[Service, datetime | None]]) -> list[LaneConfig]:
@@ -96,7 +92,9 @@ def get_lane_config(service: Service, at: datetime | None = None) -> LaneConfig:
 
 
 def _get_lane_config(service: Service, at: datetime | None, version: int) -> LaneConfig:
-    cached = _lane_cache.get(service.id, version, lambda: _load_lane_config(service, at))
+    # SQLite uses the row number of a deleted service again.
+    row = (service.id, service.unique_id)
+    cached = _lane_cache.get(row, version, lambda: _load_lane_config(service, at))
     service_now = build_service(service, cached.facts.service.account)
     return replace(cached, facts=replace(cached.facts, service=service_now))
 
@@ -106,20 +104,6 @@ def _load_lane_config(service: Service, at: datetime | None) -> LaneConfig:
     rules = [rule for group in facts.rules.values() for rule in group]
     action_types = frozenset(action["action_type"] for rule in rules for action in rule.actions)
     return LaneConfig(facts, {row: RuleSet(rules) for row, rules in facts.rules.items()}, action_types)
-
-
-def get_accounts(service_rows: Collection[int]) -> dict[int, int]:
-    """Return the accounts (row numbers) of these services, in this order; deleted services are absent.
-
-    A service never changes its account, so this needs no version.
-    """
-    unknown = [row for row in service_rows if row not in _accounts]
-    if unknown:
-        if len(_accounts) + len(unknown) > CACHED_ACCOUNTS:
-            _accounts.clear()
-            unknown = list(service_rows)
-        _accounts.update(load_accounts(unknown))
-    return {row: _accounts[row] for row in service_rows if row in _accounts}
 
 
 def get_routing(router: GlobalRouter) -> CompiledRouter:
@@ -151,4 +135,3 @@ def clear() -> None:
     _lane_cache.clear()
     _router_cache.clear()
     _config_cache.clear()
-    _accounts.clear()

@@ -132,7 +132,7 @@ class Gathering:
                 self._leave()
                 raise
             with self._lock:
-                self._requested.update(dict.fromkeys(again))
+                self._requested = dict.fromkeys((*again, *self._requested))
             if monotonic() > ends_at:
                 return self._leave()
         return []

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import dramatiq
 
+from models.load.lane import load_accounts
 from pipeline.topology import Segment
 from workers.alerts import process_lane, process_lanes
 from workers.broker import broker
@@ -18,7 +19,9 @@ from workers.lane_turns import Gathering, Linger, turns
 GATHERING_S = 1.0
 
 _linger = Linger()
-_gathering = Gathering()
+# By account, so that no account waits for the lanes of another one.
+_gatherings: dict[int, Gathering] = {}
+_accounts: dict[int, int] = {}
 # Lanes (row numbers of services) that had much work at their last turn: they are processed alone.
 _large_lanes: set[int] = set()
 
@@ -55,24 +58,35 @@ def _process(service_row: int, stage: str) -> None:
     if _linger.is_lingering((service_row, segment.name)):
         return
     if segment.is_whole and service_row not in _large_lanes:
-        rest = _gathering.work(service_row, lambda lanes: _process_common(lanes, segment), GATHERING_S)
-        for row in rest:
+        gathering = _get_gathering(service_row)
+        for row in gathering.work(service_row, lambda lanes: _process_common(lanes, segment), GATHERING_S):
             send(row, stage)
     else:
         _process_alone(service_row, segment)
 
 
+def _get_gathering(service_row: int) -> Gathering:
+    """Return what gathers the lanes of the service's account.
+
+    SQLite uses the row number of a deleted service again, so this may be the one of another account. It only
+    decides which lanes wait for each other: process_lanes.run() reads the accounts.
+    """
+    account = _accounts.get(service_row)
+    if account is None:
+        account = _accounts[service_row] = load_accounts([service_row]).get(service_row, 0)
+    return _gatherings.setdefault(account, Gathering())
+
+
 def _process_common(lanes: Sequence[int], segment: Segment) -> Sequence[int]:
     """Process these lanes in common batches. Return those for which there was no room."""
-    turn = process_lanes.run(lanes, segment)
-    for row in turn.others:
+    result = process_lanes.run(lanes, segment)
+    for row in result.others:
         _large_lanes.add(row)
         send(row, segment.name)
-    if turn.alerts:
-        for row in turn.done:
-            if linger_s := _linger.record_turn((row, segment.name), turn.alerts, len(turn.done)):
-                send(row, segment.name, delay_ms=_round_up(linger_s))
-    return turn.left
+    for row in result.done:
+        if linger_s := _linger.record_turn((row, segment.name), result.alerts, len(result.done)):
+            send(row, segment.name, delay_ms=_round_up(linger_s))
+    return result.left
 
 
 def _process_alone(service_row: int, segment: Segment) -> None:

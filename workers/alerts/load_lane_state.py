@@ -30,12 +30,14 @@ from workers.config_cache import LaneConfig
 class LaneRequest:
     """The lane of a locked service, and what decisions look up in it.
 
-    `accepted_at` is the time of the earliest decision; None: now.
+    `accepted_at` is the time of the earliest decision; None: now. `locked` are the row numbers of the
+    services whose incidents the decisions may change.
     """
 
     service: Service
     keys: Collection[LaneKey]
     accepted_at: datetime | None = None
+    locked: Collection[int] = ()
 
 
 def load(
@@ -47,21 +49,19 @@ def load(
     now: datetime | None = None,
 ) -> LaneState:
     """Load the state for decisions about these entities and values of one lane, as load_states()."""
-    return load_states([LaneRequest(service, keys, accepted_at)], locked, now)[0]
+    return load_states([LaneRequest(service, keys, accepted_at, locked)], now)[0]
 
 
-def load_states(
-    requests: Sequence[LaneRequest], locked: Collection[int] = (), now: datetime | None = None
-) -> list[LaneState]:
+def load_states(requests: Sequence[LaneRequest], now: datetime | None = None) -> list[LaneState]:
     """Load the state of each of these lanes, in a number of queries that does not depend on their number.
 
-    `locked` are the row numbers of the locked services. `now` replaces the clock of the database.
+    `now` replaces the clock of the database.
     """
     configs = config_cache.get_lane_configs((each.service, each.accepted_at) for each in requests)
     shared = _SharedRows(requests, configs)
     read_clock = cache(lambda: now or store().now())
     return [
-        shared.build_state(request, config, locked, _get_work_time(request.accepted_at, now, read_clock))
+        shared.build_state(request, config, _get_work_time(request.accepted_at, now, read_clock))
         for request, config in zip(requests, configs, strict=True)
     ]
 
@@ -90,7 +90,6 @@ class _SharedRows:
         self,
         request: LaneRequest,
         config: LaneConfig,
-        locked: Collection[int],
         processed_at: datetime | None,
     ) -> LaneState:
         """Build the state of one lane from its part of the rows."""
@@ -124,7 +123,7 @@ class _SharedRows:
             groups=groups,
             responders=(each for each in self._responders if each[0] in ids),
             roles={key: user for key, user in self._roles.items() if key[0] in ids},
-            locked=locked,
+            locked=request.locked,
             next_targets=self._next_targets,
         )
 

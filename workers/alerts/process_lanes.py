@@ -8,7 +8,7 @@ Lanes with other work are left to process_lane.py, each in its own transaction: 
 pieces, events, a round robin, or a decision that needs more locks or fails.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -16,15 +16,14 @@ from time import thread_time
 
 import structlog
 
-from models.domain.effects import ChangeSet
-from models.load.lane import lock_free_services
+from models.domain.effects import AdvanceRoundRobin, ChangeSet
+from models.load.lane import load_accounts, lock_free_services
 from models.store.base import STORE_ERRORS, store
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.lane_state import LaneKey, LaneState
-from pipeline.run_stages import AlertInProgress, list_entities, run_stages
+from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, list_entities, run_stages
 from pipeline.topology import Segment
-from workers import config_cache
 from workers.alerts import load_lane_state
 from workers.alerts.batches import BatchSize
 from workers.alerts.load_lane_state import LaneRequest
@@ -35,15 +34,18 @@ from workers.delivery import deliver
 
 log = structlog.get_logger()
 
+# A transaction locks at most this number of lanes.
+MAX_LANES = 50
+
 _batch_size = BatchSize()
 
 
 @dataclass(slots=True)
-class Turn:
+class CommonResult:
     """What became of some lanes, by row number of the service.
 
-    `done` are the lanes without pending alerts now, `alerts` the number of theirs. `others` must be processed
-    alone. `left` did not fit into the transaction.
+    `done` are the lanes whose pending alerts were processed, `alerts` the number of these. `others` must be
+    processed alone. `left` did not fit into the transaction.
     """
 
     done: set[int] = field(default_factory=set)
@@ -51,37 +53,38 @@ class Turn:
     others: set[int] = field(default_factory=set)
     left: list[int] = field(default_factory=list)
 
-    def add(self, other: "Turn") -> None:
+    def add(self, other: "CommonResult") -> None:
         self.done |= other.done
         self.alerts += other.alerts
         self.others |= other.others
         self.left += other.left
 
 
-def run(lanes: Sequence[int], segment: Segment, now: datetime | None = None) -> Turn:
+def run(lanes: Sequence[int], segment: Segment, now: datetime | None = None) -> CommonResult:
     """Process these lanes, those of one account in one transaction. `now` replaces the clock of the database.
 
     The segment must be the whole pipeline. Enqueue the channels that have messages to send.
     """
-    turn = Turn()
+    result = CommonResult()
     accounts: dict[int, list[int]] = {}
-    for row, account in config_cache.get_accounts(lanes).items():
+    for row, account in load_accounts(lanes).items():
         accounts.setdefault(account, []).append(row)
     for rows in accounts.values():
-        turn.add(_run_account(rows, segment, now))
-    return turn
+        result.add(_run_account(rows, segment, now))
+    return result
 
 
-def _run_account(lanes: Sequence[int], segment: Segment, now: datetime | None) -> Turn:
+def _run_account(lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
     try:
         return _run_transaction(lanes, segment, now)
-    except STORE_ERRORS:
-        _batch_size.reduce()
-        raise
-    except Exception:
+    except Exception as error:
+        if isinstance(error, STORE_ERRORS):
+            _batch_size.reduce()
+        if store().is_unavailable(error):
+            raise
         # The transaction of the lane that fails reports the alert.
         log.exception("batch failed, processing its lanes one by one", services=list(lanes))
-        return Turn(others=set(lanes))
+        return CommonResult(others=set(lanes))
 
 
 @dataclass(slots=True)
@@ -97,27 +100,31 @@ class _Lane:
 
     @property
     def request(self) -> LaneRequest:
-        return LaneRequest(self.service, self.keys, min(item.alert.effective_at for item in self.items))
+        accepted_at = min(item.alert.effective_at for item in self.items)
+        # Of a merged incident in another lane, two lanes must not decide on their own copies.
+        return LaneRequest(self.service, self.keys, accepted_at, {self.service.id})
 
 
-def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | None) -> Turn:
-    tally = Tally()
+def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
+    tally, beyond = Tally(), lanes[MAX_LANES:]
+    lanes = lanes[:MAX_LANES]
     with store().write_transaction():
         # Measure inside the transaction: waiting for other writers must not reduce the batch size.
         started = thread_time()
         locked = lock_free_services(lanes)
         small = load_small_lanes([row for row in lanes if row in locked], _batch_size.get_limit())
         parsed = [_parse(locked[row], work) for row, work in small.work.items()]
-        decided = _decide([lane for lane in parsed if lane is not None], segment, locked.keys(), now)
+        decided, undecided = _decide([lane for lane in parsed if lane is not None], segment, now)
         channels = _write(decided) if decided else frozenset[int]()
     for lane in decided:
         tally.add_events(lane.outcome.events)
     _batch_size.adjust(tally.alerts, thread_time() - started)
     deliver.enqueue(channels)
     count_batch(tally, segment)
-    without_work = locked.keys() - small.work.keys() - small.others - {*small.left}
-    done = without_work | {lane.service.id for lane in decided}
-    return Turn(done, tally.alerts, {*lanes} - done - {*small.left}, small.left)
+    done = {lane.service.id for lane in decided}
+    left = [*small.left, *(lane.service.id for lane in undecided), *beyond]
+    without_work = locked.keys() - small.work.keys() - small.others
+    return CommonResult(done, tally.alerts, {*lanes} - done - without_work - {*left}, left)
 
 
 def _parse(service: Service, pending: Sequence[PendingWork]) -> _Lane | None:
@@ -131,26 +138,32 @@ def _parse(service: Service, pending: Sequence[PendingWork]) -> _Lane | None:
 
 
 def _decide(
-    lanes: Sequence[_Lane], segment: Segment, locked: Collection[int], now: datetime | None
-) -> list[_Lane]:
+    lanes: Sequence[_Lane], segment: Segment, now: datetime | None
+) -> tuple[list[_Lane], list[_Lane]]:
     """Decide on the alerts of each lane. Return the lanes whose decisions can be written together.
 
-    What a lane looked up without success in its state is loaded, and its alerts are decided again.
+    What a lane looked up without success in its state is loaded, and its alerts are decided again. If the
+    rules of the first lanes cause much work, return the others as undecided.
     """
-    decided, undecided = [], list(lanes)
-    while undecided:
-        states = load_lane_state.load_states([lane.request for lane in undecided], locked, now)
+    decided: list[_Lane] = []
+    undecided, rule_work = list(lanes), 0.0
+    while undecided and rule_work <= MAX_RULE_WORK:
+        states = load_lane_state.load_states([lane.request for lane in undecided], now)
         again = []
         for lane, state in zip(undecided, states, strict=True):
-            if state.facts.config.round_robins or not _run_stages(lane, state, segment):
+            if rule_work > MAX_RULE_WORK:
+                again.append(lane)
                 continue
-            if state.missing:
+            is_common = _run_stages(lane, state, segment)
+            rule_work += state.rule_work
+            if is_common and state.missing:
                 lane.keys |= state.missing
                 again.append(lane)
-            else:
+            elif is_common:
                 decided.append(lane)
         undecided = again
-    return decided
+    # Without progress, each lane is processed alone.
+    return decided, undecided if decided else []
 
 
 def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
@@ -160,8 +173,12 @@ def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
     except Exception:
         # Its own transaction reports it.
         return False
+    if state.missing:
+        return True
     is_complete = len(lane.outcome.events) == len(lane.items)
-    return is_complete and not state.locks_missing and not state.skipped
+    # Two lanes would take the same target.
+    advances = any(isinstance(effect, AdvanceRoundRobin) for effect in lane.outcome.effects)
+    return is_complete and not advances and not state.locks_missing and not state.skipped
 
 
 def _write(lanes: Sequence[_Lane]) -> frozenset[int]:

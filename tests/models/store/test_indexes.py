@@ -36,9 +36,9 @@ def test_the_lane_scans_no_large_table(world, many_rows, statements):
 
 def test_lanes_that_share_a_transaction_scan_no_large_table(world, many_rows, statements):
     with statements() as seen:
-        turn = process_lanes.run([world.service.id], process_lane.get_segment("normalize"))
+        result = process_lanes.run([world.service.id], process_lane.get_segment("normalize"))
 
-    assert turn.alerts == 3
+    assert result.alerts == 3
     assert list_scans(seen) == []
 
 

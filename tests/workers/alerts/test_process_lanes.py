@@ -4,11 +4,13 @@ import os
 import threading
 from dataclasses import replace
 
+import peewee
 import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.lifecycle import provisioning
+from models.lifecycle.provisioning import bump_version
 from models.load.lane import lock_service
 from models.store.base import connection, db
 from models.tables.events import Event, Receipt
@@ -18,7 +20,14 @@ from models.tables.teams import EscalationPolicy
 from tests.support.alerts import accept
 from tests.support.large_groups import build_body
 from tests.support.polling import wait_until
-from tests.support.rules import accept_from_router, add_router, add_router_rule
+from tests.support.rules import (
+    RuleAction,
+    accept_from_router,
+    action,
+    add_router,
+    add_router_rule,
+    add_rule,
+)
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import pending, process_lane, process_lanes, process_router
 
@@ -49,18 +58,67 @@ def test_each_lane_opens_its_own_incident_and_a_person_gets_one_message(places, 
     for place in places:
         accept_critical(place, now)
 
-    turn = run(places)
+    result = run(places)
 
-    assert (turn.done, turn.alerts, turn.others, turn.left) == ({p.service.id for p in places}, 3, set(), [])
-    assert {row.service_id for row in Incident.select()} == turn.done
+    assert (result.done, result.others, result.left) == ({p.service.id for p in places}, set(), [])
+    assert result.alerts == 3
+    assert {row.service_id for row in Incident.select()} == result.done
     assert Message.select().count() == 1
     assert not Receipt.select().where(Receipt.state != WorkState.DONE).exists()
 
 
-def test_a_lane_without_pending_alerts_is_done(places, now):
+def test_a_lane_without_pending_alerts_is_neither_done_nor_left(places, now):
     accept_critical(places[0], now)
 
-    assert run(places).done == {place.service.id for place in places}
+    result = run(places)
+
+    assert (result.done, result.others, result.left) == ({places[0].service.id}, set(), [])
+
+
+def test_a_service_that_gets_the_number_of_a_deleted_one_keeps_to_its_account(world, places, now):
+    """SQLite uses the row number of the last service again."""
+    run(places)
+    deleted = places[2].service
+    deleted.delete_instance()
+    bump_version(world.account.id)
+    elsewhere = add_place(world, now, "Elsewhere", world.mallorys_team)
+    accept_critical(elsewhere, now)
+    accept_critical(places[0], now)
+
+    assert run([places[0], elsewhere]).alerts == 2
+
+    incidents = {row.service_id: (row.account_id, row.incident_number) for row in Incident.select()}
+    assert incidents[elsewhere.service.id] == (world.mallorys_team.account_id, 1)
+    assert {row.account_id for row in Message.select()} == {world.account.id, world.mallorys_team.account_id}
+
+
+def test_an_error_of_the_database_in_one_account_does_not_stop_another(world, places, now, monkeypatch):
+    elsewhere = add_place(world, now, "Elsewhere", world.mallorys_team)
+    for place in (places[0], elsewhere):
+        accept_critical(place, now)
+    load = process_lanes.load_small_lanes
+
+    def fail(lanes, limit):
+        if places[0].service.id in lanes:
+            raise peewee.OperationalError("deadlock detected")
+        return load(lanes, limit)
+
+    monkeypatch.setattr(process_lanes, "load_small_lanes", fail)
+    result = run([places[0], elsewhere])
+
+    assert (result.others, result.done) == ({places[0].service.id}, {elsewhere.service.id})
+
+
+def test_rules_that_cause_much_work_leave_the_other_lanes_for_the_next_batch(places, now, monkeypatch):
+    monkeypatch.setattr(process_lanes, "MAX_RULE_WORK", 0.0)
+    for place in places:
+        add_rule(place, action(RuleAction.ADD_NOTE, value="note"), integration=place.integration)
+        accept_critical(place, now)
+
+    result = run(places)
+
+    assert result.done == {places[0].service.id}
+    assert result.left == [place.service.id for place in places[1:]]
 
 
 def test_accounts_share_no_transaction(world, places, now):
@@ -80,10 +138,10 @@ def test_a_lane_whose_alert_fails_is_processed_alone(places, now):
     Receipt.update(body=b"[").where(Receipt.service == places[0].service.id).execute()
     accept_critical(places[1], now)
 
-    turn = run(places[:2])
+    result = run(places[:2])
 
-    assert turn.others == {places[0].service.id}
-    assert turn.done == {places[1].service.id}
+    assert result.others == {places[0].service.id}
+    assert result.done == {places[1].service.id}
     assert Incident.select().count() == 1
 
 
@@ -106,7 +164,42 @@ def test_a_lane_with_routed_alerts_is_processed_alone(world, places, now):
     assert run(places).others == {world.service.id}
 
 
-def test_a_lane_with_a_round_robin_is_processed_alone(world, places, now):
+def test_lanes_that_make_no_progress_together_are_processed_alone(places, now, monkeypatch):
+    """Their rules cause too much work before the entities that they name are loaded."""
+    monkeypatch.setattr(process_lanes, "MAX_RULE_WORK", 0.0)
+    for place in places:
+        add_rule(place, action(RuleAction.CHANGE_ENTITY_ID, value="db2"), integration=place.integration)
+        accept_critical(place, now)
+
+    result = run(places)
+
+    assert (result.others, result.left) == ({place.service.id for place in places}, [])
+
+
+def test_a_round_robin_that_no_alert_advances_does_not_matter(world, places, now):
+    settings = {**world.policy.assignment_settings, "assignee_strategy": 2}
+    set_policy(world, (0, world.alice, world.bob), assignment_settings=settings)
+    for place in places:
+        accept(place, now, message="Backup done", alert_type="info", entity_id="db1")
+
+    assert len(run(places).done) == 3
+
+
+def test_a_merged_incident_of_another_lane_is_processed_alone(world, places, now):
+    for place in places[:2]:
+        accept_critical(place, now)
+    run(places[:2])
+    parent, child = Incident.select().order_by(Incident.id)
+    Incident.update(parent=parent).where(Incident.id == child.id).execute()
+    for place in places[:2]:
+        accept(place, now, message="Disk full", alert_type="resolved", entity_id="db1")
+
+    result = run(places[:2])
+
+    assert result.others == {parent.service_id}
+
+
+def test_a_lane_whose_alert_advances_a_round_robin_is_processed_alone(world, places, now):
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2}
     set_policy(world, (0, world.alice, world.bob), assignment_settings=settings)
     for place in places:
@@ -116,16 +209,26 @@ def test_a_lane_with_a_round_robin_is_processed_alone(world, places, now):
     assert Incident.select().count() == 0
 
 
+def test_a_batch_locks_a_limited_number_of_lanes(places, now, monkeypatch):
+    monkeypatch.setattr(process_lanes, "MAX_LANES", 2)
+    for place in places:
+        accept_critical(place, now)
+
+    result = run(places)
+
+    assert (len(result.done), result.left) == (2, [places[2].service.id])
+
+
 def test_lanes_beyond_the_limit_of_a_batch_are_left(places, now, monkeypatch):
     monkeypatch.setattr(process_lanes._batch_size, "limit", 3)
     for place in places:
         accept_critical(place, now)
         accept_critical(place, now)
 
-    turn = run(places)
+    result = run(places)
 
-    assert turn.done == {places[0].service.id}
-    assert turn.left == [place.service.id for place in places[1:]]
+    assert result.done == {places[0].service.id}
+    assert result.left == [place.service.id for place in places[1:]]
 
 
 def test_a_deleted_service_delays_no_other_lane(places, now):
@@ -151,12 +254,12 @@ def test_a_lane_that_another_transaction_holds_is_not_waited_for(places, now, st
     other = threading.Thread(target=hold)
     other.start()
     wait_until(holds.is_set)
-    turn = run(places)
+    result = run(places)
     leave.set()
     other.join()
 
-    assert turn.others == {places[0].service.id}
-    assert turn.alerts == 2
+    assert result.others == {places[0].service.id}
+    assert result.alerts == 2
 
 
 def test_more_lanes_need_no_more_statements(world, places, now, statements, store):
