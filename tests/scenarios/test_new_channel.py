@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.domain.channels import CHANNELS, ChannelSpec
+from models.domain.channels import CHANNELS, CONTACT_TYPES, ChannelSpec
 from models.domain.reasons import make_reason
 from models.reports.metrics_page import render
 from models.store.base import store
@@ -32,6 +32,7 @@ def pages(monkeypatch):
     """Add the line of the channel, and the folder of its file. Return the pages that it writes."""
     folder = Path(__file__).parent.parent / "support/channels"
     monkeypatch.setitem(CHANNELS, NOTEBOOK, ChannelSpec(NOTEBOOK, "notebook", "notebook pages"))
+    monkeypatch.setitem(CONTACT_TYPES, NOTEBOOK, "notebook pages")
     monkeypatch.setattr(channels, "__path__", [*channels.__path__, str(folder)])
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
     for name in ("actors", "queues"):

@@ -169,11 +169,13 @@ class Choice(Number):
     def __init__(
         self, members: Iterable[IntEnum] = (), *, names: Mapping[int, str] | None = None, **options: Any
     ) -> None:
-        self.names = name_numbers(members) | dict(names or {})
+        named = name_numbers(members)
+        # A table itself, not a copy: it may get more numbers.
+        self.names = names if names is not None and not named else {**named, **(names or {})}
         texts = [f"{number} ({name})" for number, name in self.names.items()]
         why = f"Must be {', '.join(texts[:-1])} or {texts[-1]}."
         super().__init__(
-            validate=validate.OneOf(list(self.names), error=why), error_messages={"invalid": why}, **options
+            validate=validate.OneOf(self.names, error=why), error_messages={"invalid": why}, **options
         )
 
 
