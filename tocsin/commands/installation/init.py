@@ -8,13 +8,24 @@ from pathlib import Path
 import click
 
 from runtime import data_folder, logs, settings_file
-from runtime.settings import ENVIRONMENT, FILE, SETTINGS, Given, Settings, load, parse_settings, read_given
+from runtime.settings import (
+    DEFAULT,
+    ENVIRONMENT,
+    FILE,
+    SETTINGS,
+    Given,
+    Settings,
+    load,
+    parse_settings,
+    read_given,
+)
 from tocsin.commands.output import to_printable
 from tocsin.commands.read_only import BadArguments
 
 # The port of a mail relay, by the value of smtp_tls.
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
 PARSERS = {setting.name: setting.parse for setting in SETTINGS}
+DEFAULTS = {setting.name: Given(setting.default, DEFAULT, setting.variable) for setting in SETTINGS}
 
 
 @click.command()
@@ -105,8 +116,9 @@ def _check_text(text: str) -> str:
 
 
 def _combine(path: Path, values: dict[str, str]) -> Settings:
-    """Return the settings as they will be with these values in the file. Raise BadSetting."""
-    given = read_given()
+    """Return the settings as they will be with only these values in the file. Raise BadSetting."""
+    # After a failed test message, the file has the answers of the first try. They are replaced.
+    given = {name: DEFAULTS[name] if one.source == FILE else one for name, one in read_given().items()}
     for name, text in values.items():
         if text and given[name].source != ENVIRONMENT:
             given[name] = Given(text, FILE, f"{name} in {path}")

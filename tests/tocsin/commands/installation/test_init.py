@@ -117,6 +117,21 @@ def test_after_a_failed_test_message_the_relay_is_asked_for_again(terminal, home
     assert tomllib.loads((home / "tocsin.toml").read_text())["smtp_port"] == str(box.port)
 
 
+def test_a_second_relay_keeps_nothing_of_the_first_one(terminal, home):
+    """The first relay has a login, the second one has neither TLS nor a login."""
+    terminal.give(
+        Public_URL="", Mail_relay="127.0.0.1", Encryption="starttls", Port=find_free_port(), User="tocsin",
+        Password="secret", Sender="tocsin@example.org", Your="alice@example.org",
+    )  # fmt: skip
+    with start_mailbox() as box:
+        terminal.give(again="y", Mail_relay="127.0.0.1", Encryption="none", Port=box.port)
+        terminal.give(Sender="tocsin@example.org")
+        assert terminal.finish() == 0, terminal.output
+
+    assert [to for to, _ in box.mails] == ["alice@example.org"]
+    assert {"smtp_user", "smtp_password"}.isdisjoint(tomllib.loads((home / "tocsin.toml").read_text()))
+
+
 def test_a_password_is_not_shown(terminal, home):
     terminal.give(
         Public_URL="", Mail_relay="127.0.0.1", Encryption="starttls", Port=find_free_port(), User="tocsin",
