@@ -41,13 +41,7 @@ from web.http.resource import Resource, lock_services
 
 
 class ServiceSchema(Schema):
-    # It may be missing, but not blank: messages name the service.
-    name = Text(
-        validate=[
-            validate.Length(max=NAME_LIMIT),
-            validate.Regexp(r"[\s\S]*\S", error="A service needs a name."),
-        ]
-    )
+    name = Text(validate=validate.Length(max=NAME_LIMIT))
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
@@ -132,6 +126,7 @@ class Services(Resource[Service, Team]):
         return apply_maintenance(rows)
 
     def check_values(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, object]:
+        _check_name(values.get("name"), row)
         for name, model in REFERENCES:
             if values.get(name):
                 values[name] = get_team_row(model, parent, values[name], name)
@@ -228,6 +223,16 @@ def _drop_echo(values: dict[str, object], row: Service) -> dict[str, object]:
         for name, value in values.items()
         if name not in maintenance_values or maintenance_values[name] != value
     }
+
+
+def _check_name(name: str | None, row: Service | None) -> None:
+    """Refuse a blank name: messages name the service. None: the request has no name.
+
+    A create may omit it, so a service can have no name. Such a service may be written back as it was read.
+    """
+    had_name = row is None or bool(row.name.strip())
+    if had_name and name is not None and not name.strip():
+        reject("name", "A service needs a name.")
 
 
 def _check_timeouts(values: dict[str, Any], row: Service) -> None:

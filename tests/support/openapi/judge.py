@@ -50,6 +50,7 @@ RULES = {
     # Other objects decide.
     r"The catalogue has this application: .*": "contract 3.6",
     r"This id was added before, as .*": "contract 3.6",
+    r"A service needs a name\.": "contract 3.6: the name may be missing, and a service without one keeps it",
     r"3 needs an alert grouping policy of the service: .*": "contract 3.6",
     r"An account has only one owner\.": "interface, account member",
     r"Another role of the account has this name\.": "interface, account custom role: unique name",

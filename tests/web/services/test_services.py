@@ -58,6 +58,22 @@ def test_a_blank_name_of_a_service_is_refused(ask, team, service, body, name, sc
         assert (refused.status_code, refused.json["errors"]) == (400, {"name": ["A service needs a name."]})
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_a_service_without_a_name_can_be_written_back(ask, team, body, method, scheme):
+    """Clients change a field of what GET returned, and send all of it."""
+    nameless = {name: value for name, value in body.items() if name != "name"}
+    made = ask("POST", f"{team}/services/", nameless).json
+    one = f"{team}/services/{made['unique_id']}/"
+    read = ask("GET", one).json
+
+    written = ask(method, one, {**read, "summary": "Of the shop"}, scheme=scheme)
+
+    assert (written.status_code, written.json["name"], written.json["summary"]) == (200, "", "Of the shop")
+    assert ask(method, one, {**read, "name": "Shop"}, scheme=scheme).status_code == 200
+    assert ask(method, one, read, scheme=scheme).json["errors"] == {"name": ["A service needs a name."]}
+
+
 def test_a_client_creates_a_service_without_priority_and_sla(ask, team, world):
     """The documented samples of three published clients omit them: contract 1.6, row 9."""
     sample = {"name": "Web", "escalation_policy": world.policy.unique_id}
