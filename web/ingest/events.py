@@ -34,6 +34,16 @@ large_bodies = LargeBodies()
 results = alert_results.AlertResults()
 
 
+# A link of an alert that has a text besides its address.
+LINK = {
+    "type": "object",
+    "properties": {
+        "link_url": {"type": "string", "description": "The http or https address."},
+        "link_text": {"type": "string", "description": "What people read instead of the address."},
+    },
+}
+
+
 # These schemas are for the documentation only: the views read and build bodies without a schema.
 class AlertBodySchema(Schema):
     """An alert. Unknown names are ignored. Texts have no limit: no length is a reason to refuse an alert."""
@@ -64,7 +74,7 @@ class AlertBodySchema(Schema):
     )
     payload = fields.Dict(metadata=explain("Any data of the source, for conditions and templates of rules."))
     urls = List(
-        fields.String(),
+        fields.Raw(metadata={"oneOf": [{"type": "string"}, LINK]}),
         metadata=explain("http and https addresses, or objects with `link_url` and `link_text`."),
     )
     sla = fields.String(

@@ -176,6 +176,13 @@ def test_an_alert_states_no_longest_text(described):
     assert '"maxLength"' not in json.dumps(get_properties(described, "AlertBody"))
 
 
+def test_a_link_of_an_alert_is_text_or_an_object(described):
+    items = get_properties(described, "AlertBody")["urls"]["items"]
+
+    assert [one["type"] for one in items["oneOf"]] == ["string", "object"]
+    assert set(items["oneOf"][1]["properties"]) == {"link_url", "link_text"}
+
+
 def test_a_schema_of_requests_states_limits(described):
     assert get_properties(described, "Service")["name"]["maxLength"] == 255
 
