@@ -7,6 +7,7 @@ import click
 import orjson
 
 from runtime.settings import find_local_address, load
+from tocsin.commands.output import to_printable
 
 # Longer than /readyz needs for its answer, shorter than the health check of the image waits.
 TIMEOUT_S = 4
@@ -24,11 +25,17 @@ def health() -> None:
     try:
         client.request("GET", "/readyz")
         answer = client.getresponse()
-        status = orjson.loads(answer.read())["status"]
+        found = orjson.loads(answer.read())
+        # The server itself can refuse a request, for example while it has too many.
+        is_refusal = "status" not in found
+        text = f"{answer.status} {found['detail']}" if is_refusal else found["status"]
     except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
         click.echo(f"tocsin: no answer of web at port {settings.port}: {error}", err=True)
         sys.exit(1)
     finally:
         client.close()
-    click.echo(status)
+    if is_refusal:
+        click.echo(to_printable(f"tocsin: web at port {settings.port} refuses: {text}"), err=True)
+        sys.exit(1)
+    click.echo(text)
     sys.exit(0 if answer.status == 200 else 1)

@@ -65,3 +65,14 @@ def test_the_exit_code_says_whether_alerts_are_accepted(home, answer_as, status,
 
     assert ended.returncode == code
     assert (ended.stdout + ended.stderr).count("\n") == 1
+
+
+def test_a_refusal_of_the_server_is_shown(home, answer_as):
+    port = answer_as(503, b'{"detail": "Tocsin has too many requests. Send it again."}')
+
+    ended = tocsin(home, "health", TOCSIN_PORT=str(port))
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"tocsin: web at port {port} refuses: 503 Tocsin has too many requests. Send it again.\n"
+    )
