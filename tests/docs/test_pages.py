@@ -122,7 +122,7 @@ def join(mails, stop_event):
 def test_after_getting_started_the_right_people_have_mail(host):
     for program in ("prometheus-alertmanager", "amtool", "curl"):
         require(program)
-    replaced = {"127.0.0.1:9093": f"127.0.0.1:{find_free_port()}"}
+    replaced = {"127.0.0.1:9193": f"127.0.0.1:{find_free_port()}"}
 
     with let_bob_join(host):
         run_page(START, host, replaced, build_inputs(host))
