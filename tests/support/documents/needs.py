@@ -58,14 +58,19 @@ def require(program: str) -> str:
     return str(found)
 
 
-@contextlib.contextmanager
-def have_data(host: Host) -> Iterator[dict[str, str]]:
-    """Give what `tocsin init` and a first start leave: the settings, the first account, its keys."""
+def have_settings(host: Host) -> None:
+    """Write the settings file into a new data folder."""
     home = host.folder / "var"
     home.mkdir(mode=0o700)
     settings = home / "tocsin.toml"
     settings.touch(mode=0o600)
     settings.write_text(SETTINGS.format(owner=OWNER, port=host.mailbox.port))
+
+
+@contextlib.contextmanager
+def have_data(host: Host) -> Iterator[dict[str, str]]:
+    """Give what `tocsin init` and a first start leave: the settings, the first account, its keys."""
+    have_settings(host)
     subprocess.run(
         [sys.executable, "-c", PREPARE], cwd=host.folder, env=host.environment, check=True, timeout=30
     )
@@ -144,8 +149,12 @@ def run_relay(host: Host) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def run_databases(host: Host) -> Iterator[dict[str, str]]:
-    """Run a PostgreSQL server without the user of the page, and a Redis server. There is no data folder."""
+    """Run a PostgreSQL server without the user of the page, and a Redis server.
+
+    The data folder has settings, and keeps them.
+    """
     require("psql")
+    have_settings(host)
     redis = host.root / "redis"
     with running_server(durable=False) as server, start_redis(redis):
         with psycopg.connect(server.url, autocommit=True) as connected:
@@ -154,6 +163,9 @@ def run_databases(host: Host) -> Iterator[dict[str, str]]:
             connected.execute("alter role tocsin rename to first")
         where = server.url.partition("@")[2].partition("/")[0]
         yield {"db.example.org:5432": where, "redis://:secret@redis.example.org:6379/0": get_url(redis)}
+    lines = (host.folder / "var" / "tocsin.toml").read_text().splitlines()
+    assert f'owner_email = "{OWNER}"' in lines
+    assert sum(line.startswith("database_url") for line in lines) == 1
 
 
 @contextlib.contextmanager
