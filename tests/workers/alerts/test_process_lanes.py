@@ -164,7 +164,7 @@ def test_a_lane_with_routed_alerts_is_processed_alone(world, places, now):
     assert run(places).others == {world.service.id}
 
 
-def test_lanes_that_make_no_progress_together_are_processed_alone(places, now, monkeypatch):
+def test_lanes_without_progress_are_processed_alone(places, now, monkeypatch):
     """Their rules cause too much work before the entities that they name are loaded."""
     monkeypatch.setattr(process_lanes, "MAX_RULE_WORK", 0.0)
     for place in places:
