@@ -22,14 +22,15 @@ INDEXED_VALUES = {"SCAN CONSTANT ROW", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
 
 
 class _Collector(logging.Handler):
-    """Collects what peewee logs: a record for each statement."""
+    """Collects the statements that peewee logs. Its pool logs texts, about connections."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Statement] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.seen.append(cast(Statement, record.msg))
+        if isinstance(record.msg, tuple):
+            self.seen.append(cast(Statement, record.msg))
 
 
 @contextmanager
