@@ -37,6 +37,8 @@ install=("$BIN/uv" pip install --quiet --no-deps --no-build-isolation --python "
 "${install[@]}" --require-hashes -r requirements.lock
 "${install[@]}" "$work"/tocsin-*.whl
 rm -rf "$root/opt/tocsin/packages/bin"
+# The installer copies files with the modes that they have in its cache on this host.
+chmod -R u+rwX,go=rX "$root/opt/tocsin"
 
 mkdir -p "$root/opt/tocsin/bin"
 cat > "$root/opt/tocsin/bin/tocsin" <<'SCRIPT'
