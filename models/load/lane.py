@@ -74,20 +74,20 @@ def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, 
     """
     if not rows:
         return {}
-    matches = [
-        _build_row(Service, row) for row in (_SERVICES if blocking else _FREE_SERVICES).rows(rows=rows)
-    ]
-    if not blocking and len(matches) < len(set(rows)):
+    found = _run_lock(_SERVICES, rows) if blocking else lock_free_services(rows)
+    if not blocking and len(found) < len(set(rows)):
         raise Busy
-    return {service.id: service for service in matches}
+    return found
 
 
 def lock_free_services(rows: Collection[int]) -> dict[int, Service]:
     """Lock those of these services that no other transaction has locked, without waiting; return them."""
-    return {
-        service.id: service
-        for service in (_build_row(Service, row) for row in _FREE_SERVICES.rows(rows=rows))
-    }
+    return _run_lock(_FREE_SERVICES, rows)
+
+
+def _run_lock(query: Prepared, rows: Collection[int]) -> dict[int, Service]:
+    services = (_build_row(Service, row) for row in query.rows(rows=rows))
+    return {service.id: service for service in services}
 
 
 def _build_row(table: type[Row], row: tuple[object, ...]) -> Row:

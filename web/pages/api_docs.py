@@ -3,9 +3,6 @@
 Sections are collapsed. The page is rendered once per process and sent compressed.
 """
 
-import base64
-import hashlib
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -14,9 +11,7 @@ from flask import Response, current_app, render_template
 
 from web.http.openapi import document, outline
 from web.http.prepared import PreparedAnswer, prepare, respond
-from web.pages.base import HEADERS
-
-_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+from web.pages.base import HEADERS, build_policy, hash_styles
 
 
 def show() -> Response:
@@ -41,15 +36,7 @@ def _render(routes: tuple[object, ...], public_url: str) -> tuple[PreparedAnswer
         url=public_url.rstrip("/"),
         description=f"{urlsplit(public_url).path.rstrip('/')}{document.PATH}",
     )
-    styles = " ".join(map(_hash, _STYLE.findall(html)))
-    policy = (
-        f"default-src 'none'; style-src {styles}; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-    )
-    return prepare("text/html", html.encode()), policy
-
-
-def _hash(style: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
+    return prepare("text/html", html.encode()), build_policy(hash_styles(html), forms="'none'")
 
 
 def _list_blocks(text: str) -> Iterator[list[str]]:

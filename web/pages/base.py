@@ -1,6 +1,9 @@
 """Render HTML pages. They must not be indexed, and send no referrer. All answers have more headers
 (web/http/response_headers.py)."""
 
+import base64
+import hashlib
+import re
 import secrets
 
 from flask import Response, make_response, render_template
@@ -20,8 +23,17 @@ def render_page(template: str, code: int, **values: object) -> Response:
     return response
 
 
-def build_policy(style: str) -> str:
-    """Return the policy of a page whose inline style has this source: a nonce or a hash."""
+def build_policy(style: str, forms: str = "'self'") -> str:
+    """Return the policy of a page whose inline styles have this source: a nonce, or hashes."""
     return (
-        f"default-src 'none'; style-src {style}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; style-src {style}; form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
     )
+
+
+_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+
+
+def hash_styles(html: str) -> str:
+    """Return the source of the styles of a page that is kept: a nonce would have to differ in each answer."""
+    digests = [hashlib.sha256(style.encode()).digest() for style in _STYLE.findall(html)]
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

@@ -4,9 +4,6 @@ The server refuses because a body is late or no thread is free. So its page need
 no time: it is rendered once for each status.
 """
 
-import base64
-import hashlib
-import re
 from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -20,8 +17,6 @@ from web.http import response_headers, serialization
 from web.http.openapi import document
 from web.pages import base
 from web.server_interface import ALERT_PATHS, BuildRefusal, Headers
-
-_STYLE = re.compile(r"<style[^>]*>(.*?)</style>", re.DOTALL)
 
 
 def wants_page(asked: Request) -> bool:
@@ -60,12 +55,6 @@ def _render(status: int, detail: str, links: dict[str, str]) -> tuple[Headers, b
         **response_headers.HEADERS,
         **base.HEADERS,
         "Content-Type": "text/html; charset=utf-8",
-        "Content-Security-Policy": base.build_policy(_hash_style(text)),
+        "Content-Security-Policy": base.build_policy(base.hash_styles(text)),
     }
     return list(headers.items()), text.encode()
-
-
-def _hash_style(text: str) -> str:
-    """Return the source of the style for the policy. A nonce would have to differ in each answer."""
-    (style,) = _STYLE.findall(text)
-    return f"'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
