@@ -1,7 +1,7 @@
 """The catalogue of applications for integrations (contract section 3.6).
 
 `extension` is the kind of the application: the part of the webhook URL that selects the normalizer
-(pipeline/sources). A kind without a normalizer of its own is read in the generic form. The IDs that
+(pipeline/source_table.py). A kind without a normalizer of its own is read in the generic form. The IDs that
 published examples contain are kept, so that these examples work.
 """
 
@@ -18,6 +18,8 @@ class Application:
     summary: str
     categories: str
     application_type: IntegrationType = IntegrationType.ALERT
+    # The levels that open incidents in a new integration, unless the request says it (contract section 3.6).
+    create_incidents_for: int = 1
 
 
 APPLICATIONS: dict[str, Application] = {
@@ -97,9 +99,93 @@ APPLICATIONS: dict[str, Application] = {
             "Problems from Zabbix, by a media type with a webhook or a script.", "Monitoring",
         ),
         Application(
+            "e4561f02-1516-427c-8666-0a47e615bde0", "JSON with a mapping", "json",
+            "Any JSON: you declare where the fields of an alert are in the body.", "API",
+        ),
+        Application(
+            "7f97464b-f7ec-4740-a33e-5568f85a10d0", "Uptime Kuma", "uptimekuma",
+            "Monitors of Uptime Kuma, by its webhook.", "Monitoring",
+        ),
+        Application(
+            "d2aab5a2-593c-49bf-bcef-6cbf0a9ac997", "Icinga", "icinga",
+            "Problems of hosts and services from Icinga, by a notification command.", "Monitoring",
+        ),
+        Application(
+            "3005a4a2-a5d4-471a-9493-52cc400cfd97", "Checkmk", "checkmk",
+            "Problems of hosts and services from Checkmk, by a notification script.", "Monitoring",
+        ),
+        Application(
+            "50d59aaa-b577-4f53-831c-cfe5ff92fe48", "Centreon", "centreon",
+            "Problems of hosts and services from Centreon, by a notification command.", "Monitoring",
+        ),
+        Application(
+            "20b64df0-4388-4986-90d3-13c7fa64fd96", "Sentry", "sentry",
+            "Issues, issue alerts and metric alerts of Sentry, by an internal integration.", "Monitoring",
+        ),
+        Application(
+            "dd80dcfc-0a4f-4edf-93c3-fd42b8e34537", "Elastic", "elastic",
+            "Rules of Kibana, by a webhook connector.", "Monitoring,Logging",
+        ),
+        Application(
+            "32c1a252-ca10-4ce9-b155-50bec081a668", "ElastAlert", "elastalert",
+            "Matches of ElastAlert 2, by its alerter http_post2.", "Logging",
+        ),
+        Application(
+            "c49f6e40-333e-448b-b8d7-eef56e2bbdfe", "Grafana OnCall formatted webhook", "oncall",
+            "Senders of Grafana OnCall's formatted webhook.", "Monitoring",
+        ),
+        Application(
+            "ec5ef66f-3064-44cf-833e-4b9bbd37f829", "Healthchecks", "healthchecks",
+            "Checks of Healthchecks, by its webhook.", "Monitoring",
+        ),
+        Application(
+            "645c2a8e-fa27-4972-a9cd-526ff53d865c", "CloudEvents", "cloudevents",
+            "Events in the form of CloudEvents 1.0.", "API",
+        ),
+        Application(
+            "1bb2b206-ee81-4a7d-aaed-78bdd72a49b5", "NodePing", "nodeping",
+            "Checks of NodePing, by a webhook contact.", "Monitoring",
+        ),
+        Application(
+            "74610924-7a4f-43df-bad1-4f32bd342bed", "Dynatrace", "dynatrace",
+            "Problems of Dynatrace, by a custom integration.", "Monitoring",
+        ),
+        Application(
+            "95223fd2-5acc-4b30-aa37-1475bdaae1df", "UptimeRobot", "uptimerobot",
+            "Monitors of UptimeRobot, by a webhook contact.", "Monitoring",
+        ),
+        Application(
+            "82a206f1-6b4d-4fcf-a026-0698ccc52843", "Sumo Logic", "sumologic",
+            "Monitors of Sumo Logic, by a webhook connection.", "Logging",
+        ),
+        Application(
+            "6e8b20cd-e91c-4d36-b1c2-7e4ad88a0d9c", "Uptrends", "uptrends",
+            "Monitors of Uptrends, by a custom integration.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
-            "Alerts that come by mail. Mail is not received yet; the webhook URL takes JSON.",
+            "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",
+        ),
+        Application(
+            "63fe7171-b473-4d15-9be5-6de15e7ad5a7", "PagerDuty Events API", "pagerduty",
+            "Tools made for PagerDuty's Events API, version 2 or 1: they need another URL and a key.",
+            "API", create_incidents_for=3,
+        ),
+        Application(
+            "bf43cf1b-4357-4905-9be9-843cfd8a1c56", "Opsgenie Alert API", "opsgenie",
+            "Tools made for Opsgenie's Alert API: they need another URL and a key.",
+            "API", create_incidents_for=3,
+        ),
+        Application(
+            "246b0a70-052e-4c3f-837b-5d8861f0377c", "VictorOps REST endpoint", "victorops",
+            "Tools made for the REST endpoint of VictorOps: they need another URL and a key.",
+            "API", create_incidents_for=3,
+        ),
+        Application(
+            "94bd2a61-5bff-4ab4-a45b-8ac403fb1678", "Prometheus without Alertmanager", "alertmanager",
+            "Alerts that Prometheus, Loki, Thanos or vmalert push as to the API of Alertmanager, version 2.",
+            "Monitoring",
         ),
         Application(
             "bbfdaa85-a1c1-4d0a-b59a-0e24f081d237", "Conference bridge", "conf",
@@ -116,6 +202,8 @@ APPLICATIONS: dict[str, Application] = {
 
 GENERIC = "0d2b8f3e-6a5c-4c7e-9f61-2f0f7c1f5a10"
 HEARTBEAT = "b7e0c5d2-41f9-4a36-8c0e-6d2a9f3b7e18"
+OUTGOING_WEBHOOK = "85faf8b2-de49-4445-9550-a8c7490d0719"
+SENTRY = "20b64df0-4388-4986-90d3-13c7fa64fd96"
 PROMETHEUS = "5a4b6c1d-93b1-4f0e-8f57-71e0b1c2d3e4"
 
 # The kinds, each with the last application of this extension.

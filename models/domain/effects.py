@@ -15,6 +15,7 @@ from models.domain.enums import (
     AuthorKind,
     IncidentStatus,
     NotificationKind,
+    OutboundEvent,
     Urgency,
     WorkState,
 )
@@ -110,6 +111,7 @@ class EntityState:
     - `last_incident`: the unique_id of the last incident that held it.
     - `deferred_alert`: the unique_id of the last alert that was deferred, by maintenance or by a disabled
       service; None after the entity is resolved.
+    - `expires_at`, `repeats_at`: see the table (models/tables/events.py).
     """
 
     integration: int
@@ -120,6 +122,8 @@ class EntityState:
     resolved_at: datetime | None = None
     last_incident: str | None = None
     deferred_alert: str | None = None
+    expires_at: datetime | None = None
+    repeats_at: datetime | None = None
 
     @property
     def key(self) -> tuple[int, str]:
@@ -160,6 +164,8 @@ class EventState:
     incident_created: bool = False
     stage: str = ""
     state: WorkState = WorkState.DONE
+    # Says nothing new, so no row is written.
+    is_repeated: bool = False
     reasons: tuple[tuple[str, Reason], ...] = ()
     rules: tuple[Mapping[str, object], ...] = ()
     error: Reason | None = None
@@ -392,6 +398,16 @@ class ExpectPing:
 
 
 @dataclass(frozen=True, slots=True)
+class SendOutbound:
+    """Send a change of an incident to the outbound integrations of its service (row number)."""
+
+    incident: str
+    service: int
+    event: OutboundEvent
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class MailStakeholders:
     """Mail the stakeholders of an incident, each once for the same text.
 
@@ -431,6 +447,7 @@ Effect = (
     | SaveGroups
     | MailStakeholders
     | NotifyRecovery
+    | SendOutbound
 )
 
 
@@ -443,6 +460,7 @@ class Decision:
     - `incident`: the incident of the alert from here on; None: unchanged.
     - `opened`: whether the incident was opened for this alert.
     - `rules`: the result of each evaluated rule (pipeline/rules/rulesets.py), for the alert trace.
+    - `is_repeated`: the alert says nothing new, and is not stored.
     - `routed`: the alerts that continue instead of this one, each with the row number of its service.
     """
 
@@ -454,6 +472,7 @@ class Decision:
     opened: bool = False
     rules: tuple[Mapping[str, object], ...] = ()
     routed: tuple[tuple[Any, int], ...] = ()
+    is_repeated: bool = False
 
 
 def proceed(

@@ -52,6 +52,30 @@ class ContactType(IntEnum):
     GOOGLE_CHAT = 6
 
 
+class OtherContactType(IntEnum):
+    """The contact types that the contract does not define."""
+
+    TELEGRAM = 101
+    NTFY = 102
+    WEB_PUSH = 103
+    MATTERMOST = 104
+    DISCORD = 105
+    WEBHOOK = 106
+
+
+class Verification(StrEnum):
+    """How a contact of a channel is verified.
+
+    - CODE: Tocsin sends a code to the address, and the person enters it.
+    - LINK: the person sends a code to Tocsin at the provider, which says whose address it is.
+    - BROWSER: a browser creates the contact, and has its address from the browser's push service.
+    """
+
+    CODE = "code"
+    LINK = "link"
+    BROWSER = "browser"
+
+
 class TargetType(IntEnum):
     """The kind of a target in a step of an escalation policy (contract section 3.5)."""
 
@@ -206,6 +230,10 @@ SLA_KINDS = frozenset({NotificationKind.SLA_ACKNOWLEDGE, NotificationKind.SLA_RE
 
 # Kinds about an open incident. Only a new resolution, or its delivery after a reopening, cancels a recovery.
 OPEN_KINDS = frozenset(NotificationKind) - {NotificationKind.RECOVERY}
+# Kinds that are also of use while the incident is acknowledged.
+KINDS_WHILE_OPEN = frozenset(
+    {NotificationKind.ASSIGNMENT, NotificationKind.RESPONDER, NotificationKind.SLA_RESOLVE}
+)
 
 
 class NotificationStatus(IntEnum):
@@ -230,12 +258,52 @@ class MessageKind(StrEnum):
     # The notifications of a day for an address that is not verified. It has notifications.
     DAILY = "daily"
     STAKEHOLDER = "stakeholder"
+    # A browser was added as a contact.
+    BROWSER = "browser"
+    # What exceeds the limit of a contact. It has notifications.
+    BUNDLE = "bundle"
+    # A link with which the person signs in.
+    SIGN_IN = "sign_in"
+    # A colleague asks to swap shifts.
+    SWAP = "swap"
+
+
+class OutboundEvent(StrEnum):
+    """A change of an incident that outbound integrations send (contract section 4.8)."""
+
+    TRIGGERED = "triggered"
+    ACKNOWLEDGED = "acknowledged"
+    RESOLVED = "resolved"
+
+
+class OutboundStatus(IntEnum):
+    """The state of a delivery to an outbound integration.
+
+    REPLACED: a newer change of the incident is sent instead. FILTERED: the outgoing rules do not match.
+    """
+
+    PENDING = 0
+    SENT = 1
+    FAILED = 2
+    REPLACED = 3
+    FILTERED = 4
 
 
 class AttemptOutcome(StrEnum):
     SENT = "sent"
     RETRY = "retry"
     REFUSED = "refused"
+
+
+class ProviderState(StrEnum):
+    """What a provider reports about a message that it accepted (models/write/delivery_reports.py).
+
+    SENT: handed on to the network or the device, without a receipt.
+    """
+
+    SENT = "sent"
+    DELIVERED = "delivered"
+    FAILED = "failed"
 
 
 class AuthorKind(StrEnum):
@@ -247,3 +315,12 @@ class AuthorKind(StrEnum):
     LINK = "link"
     # An operator with access to a host.
     COMMAND = "command"
+
+
+class SwapState(IntEnum):
+    """The state of a request to swap shifts. Somebody who may change the schedule confirms an agreed one."""
+
+    ASKED = 1
+    AGREED = 2
+    DONE = 3
+    DECLINED = 4

@@ -7,6 +7,7 @@ from typing import Any
 
 from models.domain.effects import Author, Effect, IncidentState, RecordLog
 from models.domain.enums import (
+    AlertType,
     Collation,
     DoubleShifts,
     IncidentStatus,
@@ -30,6 +31,10 @@ class IntegrationFacts:
     default_urgency: Urgency
     # The longest allowed time between two pings; None: no ping is expected.
     ping_timeout: timedelta | None = None
+    # Whether the tool signs its requests: then no other request with the key counts.
+    is_signed: bool = False
+    # The level of alerts whose source sent none that Tocsin knows; None: that of the source.
+    default_level: AlertType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +268,8 @@ class ServiceFacts:
     acknowledgement_timeout_s: int = 0
     collation: Collation = Collation.OFF
     collation_minutes: int = 0
+    # Whether outbound integrations may send the incidents.
+    has_outbound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +413,8 @@ class LaneFacts:
 class RouteTarget:
     """An integration to which a router can send alerts.
 
-    `accepts_alerts` is False if the integration is disabled or outbound.
+    `accepts_alerts` is False if the integration is disabled or outbound. `default_level` is as in
+    IntegrationFacts.
     """
 
     integration: int
@@ -414,6 +422,7 @@ class RouteTarget:
     name: str
     source: str
     accepts_alerts: bool
+    default_level: AlertType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,3 +443,20 @@ class RouterFacts:
     name: str
     rules: tuple[RouterRuleFacts, ...] = ()
     targets: Mapping[str, RouteTarget] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the source of an integration needs besides the body: see SourceSetup in models/tables.
+
+    A worker adds what it fetched for a body: `certificate`, and `remark` for the trace of its alerts.
+    """
+
+    secret: str | None = None
+    mapping: Mapping[str, str] | None = None
+    topics: tuple[str, ...] = ()
+    certificate: bytes | None = None
+    remark: Reason | None = None
+
+
+NO_SETUP = SourceFacts()

@@ -8,11 +8,11 @@ import hmac
 import secrets
 from datetime import datetime, timedelta
 
-import peewee
-
+from models.domain import addresses
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
 from models.lifecycle.messages import create_message
+from models.lifecycle.provisioning import create_default_rules
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message
@@ -33,7 +33,7 @@ def is_verified(contact: ContactMethod, user: User) -> bool:
 
 def is_same_address(verified: str | None, address: str) -> bool:
     """Return whether this address was verified. Case does not count."""
-    return verified is not None and verified.lower() == address.lower()
+    return addresses.is_same_address(verified, address)
 
 
 def is_own_address(channel: int, address: str, email: str) -> bool:
@@ -72,7 +72,10 @@ def find_valid_code(message_row: int, now: datetime) -> str | None:
 
 
 def enter_code(contact: ContactMethod, code: str, now: datetime) -> bool:
-    """Verify the contact if this is its code; count the attempt otherwise. Needs a write transaction."""
+    """Verify the contact if this is its code; count the attempt otherwise. Needs a write transaction.
+
+    A contact that was never verified before gets its notification rules.
+    """
     locked = store().for_update(ContactMethod.select().where(ContactMethod.id == contact.id)).first()
     found = find_code(locked, now) if locked is not None else None
     if found is None:
@@ -84,6 +87,9 @@ def enter_code(contact: ContactMethod, code: str, now: datetime) -> bool:
     ContactCode.delete().where(ContactCode.id == found.id).execute()
     ContactMethod.update(verified_value=found.value).where(ContactMethod.id == contact.id).execute()
     _verify_own_address(locked)
+    # Later, the person may have deleted the rules of the contact.
+    if locked.verified_value is None:
+        create_default_rules(locked, now)
     return True
 
 
@@ -99,7 +105,15 @@ def verify_contacts(user: int, address: str) -> None:
 
     They stay verified when the user's own address changes.
     """
-    contacts = (ContactMethod.user == user) & (ContactMethod.contact_type == USER_EMAIL_CHANNEL)
-    ContactMethod.update(verified_value=ContactMethod.value).where(
-        contacts, peewee.fn.LOWER(ContactMethod.value) == address.lower()
-    ).execute()
+    for contact in find_own_contacts(user, address):
+        ContactMethod.update(verified_value=contact.value).where(
+            ContactMethod.id == contact.id, ContactMethod.value == contact.value
+        ).execute()
+
+
+def find_own_contacts(user: int, address: str) -> list[ContactMethod]:
+    """Return the e-mail contacts of a user that have this address. A user has few contacts."""
+    contacts = ContactMethod.select().where(
+        ContactMethod.user == user, ContactMethod.contact_type == USER_EMAIL_CHANNEL
+    )
+    return [each for each in contacts.order_by(ContactMethod.id) if is_same_address(each.value, address)]

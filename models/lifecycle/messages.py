@@ -36,6 +36,16 @@ def create_test_message(
     )
 
 
+def create_browser_message(user: User, browser: str, now: datetime) -> Message:
+    """Store a mail that tells this member about a new browser that gets messages. `browser`: its name."""
+    return create_message(user, browser, now, channel=USER_EMAIL_CHANNEL, kind=MessageKind.BROWSER)
+
+
+def create_sign_in_message(user: User, link: str, now: datetime) -> Message:
+    """Store a mail with a sign-in link for this member. `link`: its unique_id."""
+    return create_message(user, link, now, channel=USER_EMAIL_CHANNEL, kind=MessageKind.SIGN_IN)
+
+
 def create_message(user: User, requested_by: str, now: datetime, **columns: object) -> Message:
     """Store a message of a random id, due now."""
     return Message.create(

@@ -20,6 +20,8 @@ from models.domain.enums import (
     TimerKind,
 )
 from models.domain.reasons import make_reason
+from models.lifecycle.sign_in import audit
+from models.lifecycle.sign_in.people import remove_ways
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import make_uuid
@@ -27,7 +29,7 @@ from models.tables.accounts import Account, User, bump_version, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification
 from models.tables.rules import AlertRule, StoredAction
-from models.tables.schedules import Schedule, ScheduleOverride, StoredLayer, StoredTurn
+from models.tables.schedules import Schedule, ScheduleOverride, ShiftSwap, StoredLayer, StoredTurn
 from models.tables.services import Integration, Service
 from models.tables.tasks import PostIncidentTask
 from models.tables.teams import (
@@ -56,10 +58,13 @@ def remove(user: User, author: Author, now: datetime, names_user: NamesUser) -> 
     because each request checks the user. A delivery checks the user too, and cancels pending notifications.
     """
     User.update(removed_at=now, custom_role=None).where(User.id == user.id).execute()
+    remove_ways(user)
+    audit.record(user, "removed", now, actor=author.name)
     _transfer_teams(user, now)
     TeamMember.delete().where(TeamMember.user == user).execute()
     _remove_from_config(user, names_user)
     ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
+    ShiftSwap.delete().where((ShiftSwap.asker == user) | (ShiftSwap.partner == user)).execute()
     ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
     ContactMethod.delete().where(ContactMethod.user == user).execute()
     _unassign_tasks(user)

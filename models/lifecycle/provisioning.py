@@ -5,9 +5,10 @@ change what lanes load raise the version of the configuration.
 """
 
 import unicodedata
+from collections.abc import Mapping
 from datetime import datetime
 
-from models.domain.channels import USER_EMAIL_CHANNEL
+from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TargetType, TeamRole, Urgency
 from models.store.ids import digest, make_account_identifier, make_token, make_username, make_uuid
 from models.tables.accounts import Account, ConfigVersion, Token, User, bump_version
@@ -102,11 +103,35 @@ def create_contact(
         creation_date=now,
     )
     if first and contact_type == USER_EMAIL_CHANNEL:
-        for urgency in (Urgency.HIGH, Urgency.LOW):
-            NotificationRule.create(
-                unique_id=make_uuid(), user=user, contact=contact, urgency=urgency, creation_date=now
-            )
+        _create_rules(contact, {Urgency.HIGH: 0, Urgency.LOW: 0}, now)
     return contact
+
+
+def create_default_rules(contact: ContactMethod, now: datetime) -> None:
+    """Create the notification rules of a contact that was verified for the first time.
+
+    Further e-mail contacts get none: the first one has rules since its creation.
+    """
+    channel = CHANNELS.get(contact.contact_type)
+    if channel is None or contact.contact_type == USER_EMAIL_CHANNEL:
+        return
+    if NotificationRule.select().where(NotificationRule.contact == contact).exists():
+        return
+    _create_rules(contact, channel.rule_delays, now)
+    bump_version(User.get_by_id(contact.user_id).account_id)
+
+
+def _create_rules(contact: ContactMethod, delays: Mapping[Urgency, int], now: datetime) -> None:
+    """Create a rule for each urgency, with its delay in minutes."""
+    for urgency, delay in delays.items():
+        NotificationRule.create(
+            unique_id=make_uuid(),
+            user=contact.user_id,
+            contact=contact,
+            urgency=urgency,
+            start_delay=delay,
+            creation_date=now,
+        )
 
 
 def issue_token(user: User, name: str, now: datetime, expires_at: datetime | None = None) -> str:

@@ -1,9 +1,12 @@
-"""Sign and read links: to incidents and invitations, valid for seven days; to calendar feeds, without expiry.
+"""Sign and read links: to incidents, bundles and invitations, and to calendar feeds.
 
-Calendar feeds do not expire because programs subscribe to them. The token contains:
+They are valid for seven days. Calendar feeds do not expire because programs subscribe to them. The token
+contains:
 
 - incident link: row numbers (incident, user, notification) and the time of expiry
+- bundle: row numbers (message, user) and the time of expiry
 - invitation: the user, a digest of the invited address and the time of expiry
+- sign-in: the unique_id of a row with its person and its end (models/lifecycle/sign_in/links.py)
 - calendar feed: what the calendar shows, the user and a digest of the user's calendar key
 
 A token of one kind is not valid for another kind. The signing key is a row of the database, so that all
@@ -42,6 +45,14 @@ class IncidentLink:
     incident: int
     user: int
     notification: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A link to the list of the incidents of a message, for its user; row numbers."""
+
+    message: int
+    user: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,10 @@ class Signer:
 
     def __init__(self, key: str) -> None:
         self._links = itsdangerous.URLSafeSerializer(key, salt="link")
+        self._bundles = itsdangerous.URLSafeSerializer(key, salt="bundle")
         self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
+        self._replies = itsdangerous.Signer(key, salt="reply")
+        self._sign_ins = itsdangerous.URLSafeSerializer(key, salt="sign in")
         self._feeds = itsdangerous.URLSafeSerializer(key, salt="calendar")
 
     def sign(self, link: IncidentLink, now: datetime) -> str:
@@ -98,12 +112,43 @@ class Signer:
         """Return the signed link. Raises BadLink or ExpiredLink. Does not check whether the user exists."""
         return IncidentLink(*_verify(self._links, token, now))
 
+    def sign_bundle(self, bundle: Bundle, now: datetime) -> str:
+        return _sign(self._bundles, [bundle.message, bundle.user], now)
+
+    def read_bundle(self, token: str, now: datetime) -> Bundle:
+        """Return the signed link. Raises BadLink or ExpiredLink. Does not check whether the user exists."""
+        return Bundle(*_verify(self._bundles, token, now))
+
+    def get_bundle_signing_time(self, token: str) -> datetime:
+        """Return when a link to a bundle was signed. Raises BadLink, but not ExpiredLink."""
+        return datetime.fromtimestamp(_deserialize(self._bundles, token)[-1], UTC) - LIFETIME
+
+    def get_invitation_signing_time(self, token: str) -> datetime:
+        """Return when an invitation was signed. Raises BadLink, but not ExpiredLink."""
+        return datetime.fromtimestamp(_deserialize(self._invitations, token)[-1], UTC) - LIFETIME
+
+    def get_signing_time(self, token: str) -> datetime:
+        """Return when a link to an incident was signed. Raises BadLink, but not ExpiredLink."""
+        return datetime.fromtimestamp(_deserialize(self._links, token)[-1], UTC) - LIFETIME
+
     def sign_invitation(self, invitation: Invitation, now: datetime) -> str:
         return _sign(self._invitations, [invitation.user, invitation.address], now)
 
     def read_invitation(self, token: str, now: datetime) -> Invitation:
         """Return the signed invitation. Raises BadLink or ExpiredLink. Does not check whether it was used."""
         return Invitation(*_verify(self._invitations, token, now))
+
+    def sign_sign_in(self, unique_id: str) -> str:
+        return _serialize(self._sign_ins, [unique_id])
+
+    def read_sign_in(self, token: str) -> str:
+        """Return the signed unique_id. Raises BadLink. Does not check whether the link was used."""
+        (unique_id,) = _deserialize(self._sign_ins, token)
+        return str(unique_id)
+
+    def sign_reply(self, message_id: str) -> bytes:
+        """Return a signature of an outgoing message, for models/lifecycle/reply_codes.py."""
+        return self._replies.get_signature(message_id)
 
     def sign_feed(self, feed: CalendarFeed) -> str:
         """Return a token without expiry. The same feed always gives the same token."""

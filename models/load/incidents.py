@@ -45,6 +45,8 @@ def _select_entities() -> peewee.ModelSelect:
             Entity.resolved_source_at,
             Entity.resolved_at,
             Entity.deferred_alert,
+            Entity.expires_at,
+            Entity.repeats_at,
             last.id,
             last.unique_id,
             last.resolved_date,
@@ -80,6 +82,8 @@ def load_entities(
             source_at,
             resolved_at,
             deferred_alert,
+            expires_at,
+            repeats_at,
             last,
             unique_id,
             resolved_date,
@@ -89,7 +93,16 @@ def load_entities(
         holder_id = unique_id if held_row is not None else None
         entities.append(
             EntityState(
-                integration, name, firing, holder_id, source_at, resolved_at, unique_id, deferred_alert
+                integration,
+                name,
+                firing,
+                holder_id,
+                source_at,
+                resolved_at,
+                unique_id,
+                deferred_alert,
+                expires_at,
+                repeats_at,
             )
         )
         if last is not None and holder_id is None:

@@ -30,6 +30,7 @@ from models.load.incidents import find_services, lock_incident_rows
 from models.load.maintenance import load_windows
 from models.load.oncall_config import build_oncall_config, load_oncall_config
 from models.load.schedules import get_lookback_start
+from models.load.source_setups import NOTHING_DECLARED, Declared, load_declared
 from models.store.base import Busy, Table, db, store
 from models.store.prepared import Prepared, bind, in_bound, in_list
 from models.tables.accounts import ConfigVersion
@@ -277,6 +278,7 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
     team = Team.get_by_id(service.team_id)
     integrations = list(Integration.select().where(Integration.service == service))
     rules = load_alert_rules(integrations)
+    declared = load_declared([row.id for row in integrations])
     all_rules = [*(rule for group in rules.values() for rule in group), *([draft] if draft else [])]
     ids = _list_possible_ids(all_rules)
     policies = _load_policies(team, service, ids)
@@ -284,7 +286,7 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
     slas = list(_select_of_team(Sla, team))
     return LaneFacts(
         build_service(service, team.account_id),
-        {row.id: build_integration(row) for row in integrations},
+        {row.id: build_integration(row, declared.get(row.id, NOTHING_DECLARED)) for row in integrations},
         build_oncall_config(team, policies, ids, [schedule.unique_id for schedule in schedules], at, slas),
         References(
             policies=_build_references(policies),
@@ -402,24 +404,29 @@ def load_router(router: GlobalRouter) -> RouterFacts:
         for row in rows.order_by(RouterRule.position, RouterRule.id)
     ]
     unique_ids = {action["integration"] for rule in rules for action in rule.actions if action["integration"]}
-    targets = (
+    targets = list(
         Integration.select(Integration, Service)
         .join(Service)
         .join(Team)
         .where(Team.account == router.account_id, in_list(Integration.unique_id, unique_ids))
     )
+    declared = load_declared([row.id for row in targets])
     return RouterFacts(
-        router.id, router.name, tuple(rules), {row.unique_id: _build_target(row) for row in targets}
+        router.id,
+        router.name,
+        tuple(rules),
+        {row.unique_id: _build_target(row, declared.get(row.id, NOTHING_DECLARED)) for row in targets},
     )
 
 
-def _build_target(row: Integration) -> RouteTarget:
+def _build_target(row: Integration, declared: Declared) -> RouteTarget:
     return RouteTarget(
         row.id,
         row.service_id,
         row.name,
         row.application_reference.extension,
         row.is_enabled and row.integration_type == IntegrationType.ALERT,
+        declared.default_level,
     )
 
 
@@ -442,13 +449,22 @@ def build_service(service: Service, account: int) -> ServiceFacts:
         # A later version may know more ways of grouping.
         collation=_COLLATIONS.get(service.collation, Collation.OFF),
         collation_minutes=service.collation_time,
+        has_outbound=bool(service.has_outbound),
     )
 
 
-def build_integration(row: Integration) -> IntegrationFacts:
+def build_integration(row: Integration, declared: Declared) -> IntegrationFacts:
     within = (
         timedelta(seconds=row.heartbeat_interval + row.heartbeat_grace) if row.heartbeat_interval else None
     )
+    urgency = Urgency(row.default_urgency)
     return IntegrationFacts(
-        row.id, row.unique_id, row.name, row.create_incidents_for, Urgency(row.default_urgency), within
+        row.id,
+        row.unique_id,
+        row.name,
+        row.create_incidents_for,
+        urgency,
+        within,
+        declared.is_signed,
+        declared.default_level,
     )

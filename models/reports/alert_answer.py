@@ -3,24 +3,31 @@
 All times are in UTC. The answer is made from the page of alerts that the trace shows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from models.domain.enums import NotificationKind, TimerKind
+from models.domain.reasons import make_reason, write_clause
 from models.reports.alert_trace import JsonDict, name_channel
+from models.reports.repeated_alerts import RepeatedIncident, describe
 
 # People and causes that an answer names.
 MAX_NAMED = 20
 MAX_CAUSES = 5
+# Sources whose alerts are not stored again while they say nothing new (pipeline/resent_alerts.py).
+_SENT_AGAIN = frozenset({"alertmanager", "expired"})
 # A mail that an incident is resolved tells people later that they were notified.
 _RECOVERY = NotificationKind.RECOVERY
 
 
-def write_answer(trace: JsonDict) -> list[str]:
+def write_answer(trace: JsonDict, repeated: Sequence[RepeatedIncident] | None = None) -> list[str]:
     """Return the sentences of the answer. The first says whether somebody was notified.
 
-    A trace without a trace_id is that of an incident alone: the answer is about its notifications.
+    A trace without a trace_id is that of an incident alone: the answer is about its notifications. `repeated`
+    are the incidents of the alerts that a body repeats; None: it repeats nothing.
     """
+    if repeated is not None:
+        return [f"NOBODY WAS NOTIFIED: {describe(repeated)}."]
     deliveries = _list_deliveries(trace)
     sent = [each for each in deliveries if each["state"] == "sent"]
     pending = [each["sentence"] for each in deliveries if each["state"] == "pending"]
@@ -49,9 +56,18 @@ def list_causes(trace: JsonDict) -> list[str]:
     others = _list_causes_of_alerts(trace, has_deliveries=bool(deliveries))
     causes = list(dict.fromkeys([*(each["sentence"] for each in deliveries), *others]))
     if not causes:
-        return ["the trace has no alert" if trace["trace_id"] else "the incident has no notification"]
+        return [_explain_nothing(trace)]
     more = len(causes) - MAX_CAUSES
     return [*causes[:MAX_CAUSES], f"there are {more} more causes"] if more > 0 else causes
+
+
+def _explain_nothing(trace: JsonDict) -> str:
+    """Return the cause for a trace without alerts and notifications."""
+    if not trace["trace_id"]:
+        return "the incident has no notification"
+    if trace["source"] in _SENT_AGAIN and not trace["alerts"]:
+        return write_clause(make_reason("sent_again"))
+    return "the trace has no alert"
 
 
 def _list_deliveries(trace: JsonDict) -> list[JsonDict]:

@@ -4,6 +4,7 @@ The trace contains the names of contacts, never their addresses.
 """
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 import peewee
@@ -14,10 +15,12 @@ from models.domain.enums import (
     IncidentStatus,
     MessageStatus,
     NotificationStatus,
+    ProviderState,
     Urgency,
     WorkState,
 )
 from models.domain.reasons import Reason, format_duration, from_json, make_reason, write_clause
+from models.reports.acknowledgements import find_acknowledgements
 from models.store.base import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
@@ -329,7 +332,11 @@ def load_notification_entries(where: peewee.Expression) -> list[tuple[Notificati
     )
     notifications = list(query)
     attempts = _load_attempts({notification.message_id for notification in notifications})
-    return [(notification, _build_notification(notification, attempts)) for notification in notifications]
+    acknowledged = find_acknowledgements({notification.incident_id for notification in notifications})
+    return [
+        (notification, _build_notification(notification, attempts, acknowledged))
+        for notification in notifications
+    ]
 
 
 def _load_attempts(messages: Collection[int]) -> dict[int, list[JsonDict]]:
@@ -345,12 +352,19 @@ def _load_attempts(messages: Collection[int]) -> dict[int, list[JsonDict]]:
             "outcome": row.outcome,
             "detail": str(row.detail),
             "milliseconds": row.milliseconds,
+            "provider": row.provider,
+            "provider_state": row.provider_state,
+            "reported_at": row.reported_at,
         }
         found.setdefault(row.message_id, []).append(entry)
     return found
 
 
-def _build_notification(notification: Notification, attempts: dict[int, list[JsonDict]]) -> JsonDict:
+def _build_notification(
+    notification: Notification,
+    attempts: dict[int, list[JsonDict]],
+    acknowledged: Mapping[tuple[int, int], datetime],
+) -> JsonDict:
     message = notification.message
     is_pending = notification.state == NotificationStatus.PENDING and message.state == MessageStatus.PENDING
     own_attempts = attempts.get(notification.message_id, [])
@@ -374,7 +388,18 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
         "next_attempt_at": message.next_attempt_at if is_pending else None,
         "attempt_count": message.attempts,
         "attempts": own_attempts,
+        "provider": own_attempts[-1]["provider"] if own_attempts else None,
+        "delivered_at": _find_delivery(own_attempts),
+        # When this person acknowledged the incident, by whatever way.
+        "acknowledged_at": acknowledged.get((notification.incident_id, notification.user_id)),
     }
+
+
+def _find_delivery(attempts: Collection[JsonDict]) -> datetime | None:
+    """Return when the provider says that a message was delivered; None: it does not say so."""
+    delivered = (each for each in attempts if each["provider_state"] == ProviderState.DELIVERED)
+    at: datetime | None = next((each["reported_at"] for each in delivered), None)
+    return at
 
 
 def describe_notification(notification: Notification) -> str:

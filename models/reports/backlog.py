@@ -15,6 +15,7 @@ from models.store.base import Table
 from models.tables.accounts import Liveness
 from models.tables.events import Event, Receipt
 from models.tables.notifications import Attempt, Message
+from models.tables.outbound import OutboundDelivery, OutboundTarget
 from models.tables.timers import Timer
 
 
@@ -46,6 +47,8 @@ class Backlog:
     - `lanes`: the number of services and routers with pending bodies or alerts.
     - `oldest`: since when the oldest body or alert is pending. Only the first one of each lane is read.
     - `timers` and `messages`: overdue ones; messages by channel.
+    - `outbound`: deliveries of outbound integrations that are due. A target that failed is not due before its
+      next attempt.
     """
 
     received: int
@@ -55,6 +58,7 @@ class Backlog:
     dead_letters: int
     timers: Overdue
     messages: Mapping[int, UnsentMessages] = field(default_factory=dict)
+    outbound: Overdue = Overdue()
 
 
 # A literal and not a parameter: otherwise SQLite does not use the partial indexes of pending rows.
@@ -79,6 +83,7 @@ def measure_backlog(now: datetime) -> Backlog:
         dead_letters=dead_letters.count(),
         timers=_count_overdue_timers(now),
         messages={int(channel): _count_unsent(channel, now) for channel in DELIVERY_CHANNELS},
+        outbound=_count_due_outbound(now),
     )
 
 
@@ -132,6 +137,18 @@ def _count_overdue_timers(now: datetime) -> Overdue:
     )
     ((count, since),) = overdue.tuples()
     return Overdue(count, Timer.due_at.python_value(since))
+
+
+def _count_due_outbound(now: datetime) -> Overdue:
+    """Count the due deliveries of outbound integrations, and find since when the oldest is due."""
+    due_at, retry_at = OutboundDelivery.next_attempt_at, OutboundTarget.retry_at
+    since = peewee.Case(None, [(retry_at > due_at, retry_at)], due_at)
+    query = OutboundDelivery.select(peewee.fn.COUNT(OutboundDelivery.id), peewee.fn.MIN(since))
+    due = query.join(OutboundTarget).where(
+        OutboundDelivery.state == peewee.SQL("0"), due_at <= now, retry_at.is_null() | (retry_at <= now)
+    )
+    ((count, oldest),) = due.tuples()
+    return Overdue(count, due_at.python_value(oldest))
 
 
 # Longer than any retry delay and hold (schedules/timers/retries.py).
@@ -252,6 +269,13 @@ def remove_process(liveness: ProcessLiveness) -> None:
 def list_live(now: datetime) -> list[ProcessLiveness]:
     """Return the processes with a sign of life within DEAD_AFTER."""
     return _load_processes(_is_process(), Liveness.at >= now - DEAD_AFTER)
+
+
+def has_live(kind: str, now: datetime) -> bool:
+    """Return whether a process of this kind had a sign of life within DEAD_AFTER."""
+    is_kind = Liveness.process.startswith(f"{kind}:")
+    found: bool = Liveness.select().where(is_kind, Liveness.at >= now - DEAD_AFTER).exists()
+    return found
 
 
 def list_recent(kind: str, now: datetime) -> list[ProcessLiveness]:

@@ -51,7 +51,9 @@ def add(all_metrics: Iterable[Metrics]) -> Metrics:
     return Metrics(*map(sum, columns))
 
 
-def measure(incidents: "peewee.ModelSelect[Incident]", group: peewee.Expression) -> dict[int | None, Metrics]:
+def measure(
+    incidents: "peewee.ModelSelect[Incident]", group: peewee.Expression | peewee.Case
+) -> dict[int | None, Metrics]:
     """Return the metrics of each group of incidents, by the value of the expression `group`."""
     query = incidents.select(
         group.alias("group_key"),

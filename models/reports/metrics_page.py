@@ -107,6 +107,16 @@ def _collect_gauges(now: datetime) -> Iterator[MetricFamily]:
         "channel",
     )
     yield _build_gauge(
+        "tocsin_outbound_pending",
+        "Deliveries of outbound integrations that are due.",
+        [((), backlog.outbound.count)],
+    )
+    yield _build_gauge(
+        "tocsin_outbound_oldest_seconds",
+        "For how long the oldest delivery of an outbound integration has been due.",
+        [((), _compute_age(backlog.outbound.since, now))],
+    )
+    yield _build_gauge(
         "tocsin_processes_up",
         "Processes with a recent sign of life.",
         [((kind,), sum(process.kind == kind for process in living)) for kind in metrics.KINDS],

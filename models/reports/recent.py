@@ -97,12 +97,39 @@ def list_alerts(accounts: Collection[Account], limit: int, *, notified_nobody: b
     was_notified = _was_somebody_notified()
     query = _select_alerts(was_notified).where(Receipt.account.in_(list(identifiers))).limit(limit)
     if notified_nobody:
-        asks_somebody = Event.alert_type.is_null() | Event.alert_type.not_in(
-            [AlertType.ACKNOWLEDGED, AlertType.RESOLVED]
-        )
-        query = query.where(asks_somebody, ~was_notified)
+        query = query.where(_asks_somebody(), ~was_notified)
     rows = map(_AlertRow._make, query.tuples())
     return [_build_alert(row, identifiers[row.account]) for row in rows]
+
+
+# Receipts that a search for alerts that reached nobody reads.
+MAX_SEARCHED = 10_000
+
+
+def list_alerts_without_notification(
+    account: Account, since: datetime, limit: int, teams: peewee.ModelSelect | None
+) -> list[RecentAlert]:
+    """Return the newest alerts since a time that reached nobody, among the last MAX_SEARCHED receipts.
+
+    `teams` is a query of team rows: only alerts of their services. None: all alerts of the account.
+    """
+    was_notified = _was_somebody_notified()
+    newest = Receipt.select(Receipt.id).where(Receipt.account == account, Receipt.received_at >= since)
+    searched = newest.order_by(Receipt.id.desc()).limit(MAX_SEARCHED).alias("searched")
+    query = (
+        _select_alerts(was_notified)
+        .where(Receipt.id.in_(peewee.Select([searched], [searched.c.id])), _asks_somebody(), ~was_notified)
+        .limit(limit)
+    )
+    if teams is not None:
+        query = query.where(Service.team.in_(teams))
+    return [_build_alert(_AlertRow._make(row), account.account_identifier) for row in query.tuples()]
+
+
+def _asks_somebody() -> peewee.Expression:
+    """Return the condition that an alert does not only acknowledge or resolve."""
+    quiet = [AlertType.ACKNOWLEDGED, AlertType.RESOLVED]
+    return Event.alert_type.is_null() | Event.alert_type.not_in(quiet)
 
 
 def _select_alerts(was_notified: peewee.Expression) -> "peewee.ModelSelect[Receipt]":

@@ -6,11 +6,12 @@ the differences between the two.
 
 import logging
 import sqlite3
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -139,6 +140,13 @@ class ObjectTable(Table):
 Columns = Sequence[Sequence[object]]
 
 
+class _PendingWorks(threading.local):
+    """What a thread does after the commit of its transaction."""
+
+    def __init__(self) -> None:
+        self.works: list[Callable[[], object]] = []
+
+
 class Store(ABC):
     """A database with its dialect; open_store() creates one instance per process."""
 
@@ -154,6 +162,7 @@ class Store(ABC):
     def __init__(self, database: peewee.Database) -> None:
         self.database = database
         self._limits = Limits()
+        self._pending = _PendingWorks()
 
     def set_limits(self, process_limits: Limits) -> None:
         """Set how long this process waits for the store, in all later transactions.
@@ -162,14 +171,37 @@ class Store(ABC):
         """
         self._limits = process_limits
 
-    @abstractmethod
     @contextmanager
     def write_transaction(self, lock_s: float | None = None) -> Iterator[None]:
         """Open a write transaction: committed at the end, rolled back on any exception.
 
-        `lock_s` limits each wait for a lock, in seconds. None: the limit of the process.
+        In another one, do nothing: all is committed at the end of that one. `lock_s` limits each wait for a
+        lock, in seconds. None: the limit of the process.
         """
+        if self.database.in_transaction():
+            yield
+            return
+        works = self._pending.works = []
+        with self._begin_write(lock_s):
+            yield
+        for work in works:
+            work()
+
+    @abstractmethod
+    @contextmanager
+    def _begin_write(self, lock_s: float | None) -> Iterator[None]:
+        """Open a write transaction that is in no other one, see write_transaction()."""
         yield
+
+    def after_commit(self, work: Callable[[], object]) -> None:
+        """Do this after the commit of the write transaction of this thread; at once if there is none.
+
+        Never do it if the transaction is rolled back. `work` must not raise.
+        """
+        if self.database.in_transaction():
+            self._pending.works.append(work)
+        else:
+            work()
 
     @abstractmethod
     @contextmanager
@@ -195,6 +227,13 @@ class Store(ABC):
     def for_deletion(self, query: Query) -> Query:
         """Return the select with a lock that also waits for inserts of references to its rows."""
         return query
+
+    @abstractmethod
+    def lock_key(self, key: str) -> None:
+        """Lock a text until the transaction ends, for rows that may not exist yet.
+
+        Needs a write transaction. Take it before any lock of a row.
+        """
 
     @abstractmethod
     @contextmanager
@@ -251,6 +290,14 @@ class Store(ABC):
     def now(self) -> datetime:
         """Return the time that decides what is due. On PostgreSQL it is the server's clock for all hosts."""
 
+    def recent_now(self) -> datetime:
+        """Return the time, mostly without a statement: for work that may be some seconds early or late."""
+        return self.now()
+
+
+# How long the time of the server is continued by the monotonic clock of this host, which can stand still.
+TIME_ANSWER_S = 5.0
+
 
 class SqliteStore(Store):
     """A SQLite file in the data folder.
@@ -305,10 +352,7 @@ class SqliteStore(Store):
         self._lock = WriteLock(path.with_name("write.lock"))
 
     @contextmanager
-    def write_transaction(self, lock_s: float | None = None) -> Iterator[None]:
-        if self.database.in_transaction():
-            yield
-            return
+    def _begin_write(self, lock_s: float | None) -> Iterator[None]:
         until = self._get_lock_until(lock_s)
         lock = self._take_lock(until)
         try:
@@ -366,6 +410,10 @@ class SqliteStore(Store):
 
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         return query
+
+    def lock_key(self, key: str) -> None:
+        # This store has only the lock for its single writer, and a write transaction already has it.
+        pass
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:
@@ -438,6 +486,8 @@ class PostgresStore(Store):
 
     def __init__(self, url: str) -> None:
         self._pool = postgresql.Pool(url)
+        # The last answer to the question for the time, and the time of this host's monotonic clock then.
+        self._last_answer: tuple[datetime, float] | None = None
         super().__init__(self._pool)
 
     def set_limits(self, process_limits: Limits) -> None:
@@ -445,10 +495,7 @@ class PostgresStore(Store):
         self._pool.set_limits(process_limits)
 
     @contextmanager
-    def write_transaction(self, lock_s: float | None = None) -> Iterator[None]:
-        if self.database.in_transaction():
-            yield
-            return
+    def _begin_write(self, lock_s: float | None) -> Iterator[None]:
         with self.database.atomic():
             if lock_s is not None:
                 self.database.execute_sql(f"SET LOCAL lock_timeout = '{lock_s * 1000:.0f}ms'")
@@ -483,6 +530,10 @@ class PostgresStore(Store):
 
     def for_deletion(self, query: Query) -> Query:
         return query.for_update()
+
+    def lock_key(self, key: str) -> None:
+        # Two numbers: the lock of migrations has one, so the two never meet.
+        self.database.execute_sql("SELECT pg_advisory_xact_lock(0, hashtext(%s))", (key,))
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:
@@ -526,7 +577,16 @@ class PostgresStore(Store):
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]
-        return moment.astimezone(UTC)
+        moment = moment.astimezone(UTC)
+        self._last_answer = moment, time.monotonic()
+        return moment
+
+    def recent_now(self) -> datetime:
+        if self._last_answer is None:
+            return self.now()
+        moment, answered_s = self._last_answer
+        passed_s = time.monotonic() - answered_s
+        return moment + timedelta(seconds=passed_s) if passed_s < TIME_ANSWER_S else self.now()
 
 
 _store: Store | None = None

@@ -1,4 +1,4 @@
-"""Accounts, users, tokens, and rows of the installation itself."""
+"""Accounts, users, tokens, the counts of their requests, and rows of the installation itself."""
 
 from uuid import UUID
 
@@ -76,6 +76,10 @@ class User(Table):
         indexes = ((("account", "joining_date"), False),)
 
 
+# People sign in with an address, whose account is not known then.
+User.add_index(User.index(peewee.fn.LOWER(User.email), name="user_address"))
+
+
 class Token(Table):
     """A token of a user: shown once, stored as SHA-256. It stops working when the user is removed."""
 
@@ -106,6 +110,29 @@ class Liveness(Table):
     process = peewee.CharField(max_length=32, unique=True)
     at = UtcField()
     detail = JsonField(default=dict)
+
+
+class RateLimit(Table):
+    """`recent`: the times of the last accepted requests, in epoch seconds, oldest first.
+
+    `used_at` is the last of them. Retention deletes rows that were not used for longer than any limit lasts.
+    """
+
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    operation = peewee.CharField(max_length=64)
+    recent = JsonField(default=list)
+    used_at = UtcField(null=True)
+
+    class Meta:
+        indexes = ((("account", "operation"), True),)
+
+
+class FailedAuthentication(Table):
+    """How many invalid tokens came from an address in a minute (since 1970). Older rows are deleted."""
+
+    address = peewee.CharField(max_length=64, unique=True)
+    minute = peewee.IntegerField()
+    count = peewee.IntegerField()
 
 
 def get_display_name(user: User) -> str:

@@ -13,7 +13,8 @@ from models.tables.services import DeletedIntegration, Integration, Service
 class Receipt(Table):
     """The raw body and its lane, committed before the sender gets its 2xx.
 
-    `id` is the order of acceptance. `source` names the normalizer that reads the body. The lane belongs to
+    `id` is the order of acceptance. `source` names the normalizer that reads the body. `headers` are those of
+    the request that the source reads, by their names in lower case; None: none. The lane belongs to
     the service or to the router. With a router, integration and service are in the events. Decisions use
     `replayed_at` as the time of the alert if it was a dead letter and was replayed, else `received_at`.
     """
@@ -21,7 +22,7 @@ class Receipt(Table):
     id = SequenceField()
     trace_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
-    integration = peewee.ForeignKeyField(Integration, null=True, on_delete="SET NULL")
+    integration = peewee.ForeignKeyField(Integration, null=True, on_delete="SET NULL", index=False)
     service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL", index=False)
     router = peewee.ForeignKeyField(GlobalRouter, null=True, on_delete="SET NULL", index=False)
     source = peewee.CharField(max_length=32)
@@ -32,11 +33,15 @@ class Receipt(Table):
     replayed_at = UtcField(null=True)
     state = peewee.SmallIntegerField(default=0)
     error = ReasonField(null=True)
+    headers = JsonField(null=True)
 
 
 Receipt.declare_index("receipt_pending", "service", "id", where="state = 0")
 Receipt.declare_index("receipt_to_route", "router", "id", where="state = 0 AND router_id IS NOT NULL")
 Receipt.declare_index("receipt_dead_letter", "id", where="state = 2")
+# For the health of an integration, and its deletion.
+Receipt.declare_index("receipt_of_integration", "integration", "received_at")
+Receipt.declare_index("receipt_dead_letter_of", "integration", "id", where="state = 2")
 
 
 class ReceiptProgress(Table):
@@ -104,6 +109,8 @@ def list_reasons(event: Event) -> list[tuple[str, Reason]]:
 # In the order of the lists; otherwise PostgreSQL scans the alerts of all incidents to find one page.
 Event.declare_index("event_of_incident", "incident", "id")
 Event.declare_index("event_of_integration", "integration", "id")
+# The alert that opened an incident, for messages. An incident can have a million alerts.
+Event.declare_index("event_opener", "incident", where="incident_created")
 # For the deletion of copies of integrations, which searches for alerts that refer to them.
 Event.declare_index(
     "event_of_deleted_integration", "deleted_integration", where="deleted_integration_id IS NOT NULL"
@@ -111,6 +118,7 @@ Event.declare_index(
 # In the order in which a lane takes alerts: groups from Alertmanager can become a million pending alerts.
 Event.declare_index("event_pending", "service", "receipt", "position", "id", where="state = 0")
 Event.declare_index("event_dead_letter", "id", where="state = 2")
+Event.declare_index("event_dead_letter_of", "integration", "id", where="state = 2")
 
 
 class Entity(Table):
@@ -118,6 +126,8 @@ class Entity(Table):
 
     - `incident`: the open incident that holds the entity. `last_incident`: the last one that held it.
     - `firing`: false after a resolved alert.
+    - `expires_at`: when the entity ends, if its alert is not sent again; None: it does not end by itself.
+    - `repeats_at`: until then, the alert is not stored again.
     - `resolved_source_at`: the time of the last resolve by the clock of the source (invariant 4, design,
       section 2). `resolved_at`: the same by our clock.
     """
@@ -133,11 +143,15 @@ class Entity(Table):
     resolved_at = UtcField(null=True)
     # The unique_id of the last alert that was deferred, while the entity is still firing.
     deferred_alert = peewee.CharField(max_length=22, null=True)
+    # For alerts that their source sends again while they fire (pipeline/resent_alerts.py).
+    expires_at = UtcField(null=True)
+    repeats_at = UtcField(null=True)
 
     class Meta:
         indexes = ((("integration", "entity_id"), True),)
 
 
+Entity.declare_index("entity_expiring", "expires_at", where="expires_at IS NOT NULL")
 Entity.declare_index("entity_deferred", "integration", where="deferred_alert IS NOT NULL")
 
 

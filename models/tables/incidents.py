@@ -155,3 +155,20 @@ class IncidentTask(ObjectTable):
     due_at = UtcField(null=True)
     assigned_to = peewee.ForeignKeyField(User, null=True)
     role = peewee.ForeignKeyField(IncidentRole, null=True, on_delete="SET NULL")
+
+
+class Drill(ObjectTable):
+    """A drill with its incident. `policy`: the name of its policy. `ends_at`: when it ends at the latest.
+
+    `outcome`: why it ended, at `done_at`.
+    """
+
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    incident = peewee.ForeignKeyField(Incident, unique=True, on_delete="CASCADE")
+    policy = peewee.CharField(max_length=255)
+    ends_at = UtcField()
+    done_at = UtcField(null=True)
+    outcome = ReasonField(null=True)
+
+
+Drill.declare_index("drill_of_account", "account", "done_at")

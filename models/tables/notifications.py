@@ -1,4 +1,4 @@
-"""Notifications, the outgoing messages that carry them, and the delivery attempts."""
+"""Notifications, the outgoing messages that carry them, delivery attempts, and changes of sent messages."""
 
 import peewee
 
@@ -26,11 +26,13 @@ class Message(Table):
     - `requested_address`: for a test message, the address for which it was requested; else None.
     - `instead_of`: only for the user's own e-mail address. The message to a contact that could not be sent.
       The two are tried in turn until one of them is sent (schedules/timers/retries.py).
+    - `failed_over_at`: when the message could not be sent and Tocsin looked for another contact of the
+      person, once. `failed_over`: whether there was one.
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
-    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE", index=False)
     contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL")
     channel = peewee.SmallIntegerField()
     kind = peewee.CharField(max_length=16, null=True)
@@ -49,9 +51,13 @@ class Message(Table):
     group_key = peewee.CharField(max_length=64, null=True)
     held_until = UtcField(null=True)
     is_extended = peewee.BooleanField(default=False)
+    failed_over_at = UtcField(null=True)
+    failed_over = peewee.BooleanField(null=True)
 
 
 Message.declare_index("message_of_pieces", "pieces_of", where="pieces_of IS NOT NULL")
+# To count the recent messages of a user, and to delete all of them.
+Message.declare_index("message_of_user", "user", "channel", "state", "done_at")
 Message.declare_index("message_due", "channel", "next_attempt_at", where="state = 0")
 # For each channel: the last sent message and the failed ones since then, to see whether the channel works.
 Message.declare_index("message_sent", "channel", "done_at", where="state = 1")
@@ -85,10 +91,44 @@ def get_reason_key(key: str) -> str:
 
 
 class Attempt(Table):
-    """A delivery attempt of a message, with its outcome."""
+    """A delivery attempt of a message, with its outcome.
+
+    - `provider`: who answered, for example "twilio"; None: the channel has one relay only.
+    - `provider_id`: the provider's id of the message. With it, a callback finds the attempt.
+    - `provider_state`: what the provider reported later, for example "delivered"; `reported_at`: when.
+    """
 
     message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
     at = UtcField()
     outcome = peewee.CharField(max_length=16)
     detail = ReasonField()
     milliseconds = peewee.IntegerField()
+    provider = peewee.CharField(max_length=32, null=True)
+    provider_id = peewee.CharField(max_length=128, null=True)
+    provider_state = peewee.CharField(max_length=32, null=True)
+    reported_at = UtcField(null=True)
+
+
+Attempt.declare_index("attempt_provider", "provider_id", where="provider_id IS NOT NULL")
+
+
+class MessageUpdate(Table):
+    """A sent message (row number) that must be changed to show the current state of its incidents.
+
+    - `version`: how often the state changed since the row was written. A change that was sent for an older
+      version does not delete the row.
+    - `due_at`: not before this time. While a worker sends the change, this is the end of its claim.
+    - `attempts`: how often the change failed.
+
+    The message is no foreign key: a lock on the message, taken after those on its notifications, could
+    deadlock with a delivery.
+    """
+
+    message_row = peewee.BigIntegerField(unique=True)
+    channel = peewee.SmallIntegerField()
+    version = peewee.IntegerField(default=1)
+    due_at = UtcField()
+    attempts = peewee.IntegerField(default=0)
+
+
+MessageUpdate.declare_index("message_update_due", "channel", "due_at")

@@ -4,6 +4,7 @@ from typing import TypedDict
 
 import peewee
 
+from models.domain.enums import SwapState
 from models.store.base import JsonField, ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import Team
@@ -65,3 +66,19 @@ class ScheduleOverride(ObjectTable):
 
     class Meta:
         indexes = ((("schedule", "end_time"), False),)
+
+
+class ShiftSwap(ObjectTable):
+    """A request of `asker` to swap a shift with `partner`, who is on call in `returned_start` instead.
+
+    The shifts are stored as they were shown: a swap is refused if the schedule no longer has them.
+    """
+
+    schedule = peewee.ForeignKeyField(Schedule, on_delete="CASCADE")
+    asker = peewee.ForeignKeyField(User, on_delete="CASCADE", backref="+")
+    asked_start = UtcField()
+    asked_end = UtcField()
+    partner = peewee.ForeignKeyField(User, on_delete="CASCADE", backref="+")
+    returned_start = UtcField()
+    returned_end = UtcField()
+    state = peewee.SmallIntegerField(default=SwapState.ASKED)

@@ -3,7 +3,8 @@
 import peewee
 
 from models.domain.applications import Application, get_application
-from models.store.base import ObjectTable, Table, UtcField
+from models.domain.enums import AlertType
+from models.store.base import JsonField, ObjectTable, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team
@@ -28,6 +29,8 @@ class Service(ObjectTable):
     acknowledgement_timeout = peewee.IntegerField(default=600)
     collation = peewee.SmallIntegerField(default=0)
     collation_time = peewee.IntegerField(default=0)
+    # Whether an integration of the service has an outbound target. None: no.
+    has_outbound = peewee.BooleanField(null=True)
 
 
 class AddedApplication(Table):
@@ -82,6 +85,27 @@ class Integration(ObjectTable):
 
 
 Integration.declare_index("integration_expected", "expected_at", where="expected_at IS NOT NULL")
+
+
+class SourceSetup(Table):
+    """What the source of an integration needs besides the body.
+
+    `secret`: the key with which the tool signs its requests; None: signatures are not checked. `mapping`:
+    where the fields of an alert are in the body, by field (pipeline/sources/mapping.py); None: not declared.
+    `default_alert_type`: the level of alerts whose source sent none that Tocsin knows; None: not declared.
+    `topics`: the topics of Amazon SNS from which it takes messages; None: their signatures are not checked.
+    """
+
+    integration = peewee.ForeignKeyField(Integration, unique=True, on_delete="CASCADE")
+    secret = peewee.CharField(max_length=256, null=True)
+    mapping = JsonField(null=True)
+    default_alert_type = peewee.SmallIntegerField(null=True)
+    topics = JsonField(null=True)
+    updated_at = UtcField()
+
+    @property
+    def default_level(self) -> AlertType | None:
+        return None if self.default_alert_type is None else AlertType(self.default_alert_type)
 
 
 class DeletedIntegration(Table):

@@ -26,6 +26,32 @@ class ContactCode(Table):
     attempts = peewee.IntegerField(default=0)
 
 
+class ContactLink(Table):
+    """A code that its owner sends from the provider: it links the contact with the address there."""
+
+    contact = peewee.ForeignKeyField(ContactMethod, unique=True, on_delete="CASCADE")
+    digest = peewee.CharField(max_length=64, unique=True)
+    expires_at = UtcField()
+
+
+class ContactSecret(Table):
+    """The secret with which webhooks to a contact are signed."""
+
+    contact = peewee.ForeignKeyField(ContactMethod, unique=True, on_delete="CASCADE")
+    secret = peewee.CharField(max_length=64)
+    created_at = UtcField()
+
+
+class PushSubscription(Table):
+    """Where and with which keys the browser of a contact receives messages (models/lifecycle/web_push.py)."""
+
+    contact = peewee.ForeignKeyField(ContactMethod, unique=True, on_delete="CASCADE")
+    endpoint = peewee.TextField()
+    p256dh = peewee.CharField(max_length=128)
+    auth = peewee.CharField(max_length=64)
+    created_at = UtcField()
+
+
 class NotificationRule(ObjectTable):
     """Notify `user` through `contact`, `start_delay` minutes after an escalation names the user.
 

@@ -10,7 +10,7 @@ Two tables name the function of each kind of effect: FOLDS in memory, WRITERS in
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 
-from models.domain.channels import STAKEHOLDER_CHANNEL
+from models.domain.channels import OUTBOUND_CHANNEL, STAKEHOLDER_CHANNEL
 from models.domain.effects import (
     AddNote,
     AddResponder,
@@ -35,6 +35,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveGroups,
     SaveIncident,
+    SendOutbound,
 )
 from models.tables.teams import EscalationPolicy
 from models.write.entities import insert_events, reclaim_entities, release_entities, write_entities
@@ -48,7 +49,9 @@ from models.write.incident_details import (
     write_tasks,
 )
 from models.write.incidents import insert_groups, insert_logs, write_incidents
+from models.write.message_updates import mark_messages
 from models.write.notifications import NewNotification, cancel_pending, write_notifications
+from models.write.outbound import write_outbound
 from models.write.recoveries import write_recoveries
 from models.write.stakeholders import write_stakeholder_mails
 from models.write.timers import write_timers
@@ -58,7 +61,7 @@ Kind = type[Effect] | type[EventState]
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """The result of apply(). `channels` have new messages, which may be due and are not held."""
+    """The result of apply(). `channels` have new messages, which may be due and are not held, or changes."""
 
     channels: frozenset[int] = frozenset()
 
@@ -85,8 +88,14 @@ def apply(
             folded.add(write(items, incident_rows) or ())
     written = [each for each in folded.notifications.values() if each.message and not each.pieces_of]
     channels = (each.notification.channel for each in written)
-    others = {STAKEHOLDER_CHANNEL} if folded.get(MailStakeholders) else set()
+    others = {number for kind, number in _OTHER_CHANNELS.items() if folded.get(kind)}
+    new = {each.message for each in folded.notifications.values()}
+    others |= mark_messages(folded.logs, incident_rows, new)
     return ApplyResult(frozenset(channels) | others)
+
+
+# The channels of effects that write messages of their own.
+_OTHER_CHANNELS: dict[Kind, int] = {MailStakeholders: STAKEHOLDER_CHANNEL, SendOutbound: OUTBOUND_CHANNEL}
 
 
 @dataclass(slots=True)
@@ -106,6 +115,10 @@ class _Folded:
         if kind is SaveEntity:
             return self.entities
         return self.notifications if kind is CreateNotification else self.lists.get(kind, ())
+
+    @property
+    def logs(self) -> list[RecordLog]:
+        return [each for each in self.lists.get(RecordLog, ()) if isinstance(each, RecordLog)]
 
 
 def _keep(folded: _Folded, effect: Effect) -> None:
@@ -161,7 +174,7 @@ FOLDS: dict[type[Effect], Callable[..., None]] = {
     **dict.fromkeys((SaveIncident, ReclaimEntities, RecordLog, ReconcileTimers), _keep),
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _keep),
     **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups, MailStakeholders), _keep),
-    NotifyRecovery: _keep,
+    **dict.fromkeys((NotifyRecovery, SendOutbound), _keep),
 }
 
 # The writers, in the order in which they run. A writer gets the folded items of its kind, and the row numbers
@@ -187,6 +200,7 @@ WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     # After the cancellation of what is still pending, which it must not affect.
     NotifyRecovery: write_recoveries,
     CreateNotification: write_notifications,
+    SendOutbound: write_outbound,
     # The last one, because it locks what other lanes of the account may need.
     MailStakeholders: write_stakeholder_mails,
 }

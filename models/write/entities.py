@@ -66,6 +66,7 @@ def _reclaim_entities(incident: int) -> None:
 
 
 def insert_events(events: list[EventState], incident_rows: Mapping[str, int]) -> None:
+    events = [event for event in events if not event.is_repeated]
     records = [_get_columns(event) for event in events]
     for record, event in zip(records, events, strict=True):
         record["incident"] = incident_rows[event.incident] if event.incident else None
@@ -73,7 +74,10 @@ def insert_events(events: list[EventState], incident_rows: Mapping[str, int]) ->
 
 
 # The fields of these states have the names of the columns.
-_COLUMNS = {kind: tuple(field.name for field in fields(kind)) for kind in (EntityState, EventState)}
+_COLUMNS = {
+    kind: tuple(field.name for field in fields(kind) if field.name != "is_repeated")
+    for kind in (EntityState, EventState)
+}
 
 
 def _get_columns(state: EntityState | EventState) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Write incidents and their logs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
@@ -10,6 +10,7 @@ from models.store.base import STORE_ERRORS, store
 from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import Account
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
+from models.write.acknowledgements import count_acknowledged
 
 # How long new incidents wait for their numbers in a transaction of its own.
 NUMBERS_TIMEOUT_S = 1.0
@@ -94,8 +95,16 @@ def insert_groups(groups: Iterable[SaveGroups], incident_rows: Mapping[str, int]
     bulk.insert(IncidentGroup, records)
 
 
-def insert_logs(logs: Iterable[RecordLog], incident_rows: Mapping[str, int]) -> None:
+def insert_logs(logs: Collection[RecordLog], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(IncidentLog, [_build_log(log, incident_rows) for log in logs])
+    acknowledged = (log for log in logs if log.what == "acknowledged")
+    count_acknowledged(
+        {
+            (incident_rows[log.incident], log.author.user)
+            for log in acknowledged
+            if log.author.user is not None
+        }
+    )
 
 
 def _build_log(log: RecordLog, incident_rows: Mapping[str, int]) -> dict[str, object]:

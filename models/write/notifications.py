@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeGuard
 
+from models.domain.channels import get_channel_name
 from models.domain.effects import CancelNotifications, NotificationState
 from models.domain.enums import SLA_KINDS, NotificationStatus
 from models.domain.identity import hash_message_id
@@ -16,6 +17,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification, get_reason_key
 from models.write.shared_messages import NOT_HELD, build_hold, find_shared
 from models.write.timers import reset_fired
+from runtime import metrics
 
 
 @dataclass(slots=True)
@@ -48,6 +50,8 @@ def write_notifications(pending: Mapping[str, NewNotification], incident_rows: M
     records = {item.notification.key: _build_record(item, incident_rows) for item in written}
     bulk.insert(Notification, [record for key, record in records.items() if rows[key] is None])
     bulk.update(Notification, [{"id": rows[key], **record} for key, record in records.items() if rows[key]])
+    created = (item.notification.channel for item in written if item.cancelled_by is None)
+    metrics.count_created(map(get_channel_name, created))
 
 
 def _find_messages(

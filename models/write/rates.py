@@ -1,8 +1,7 @@
 """Lock the rows that count the requests of an account."""
 
 from models.store.base import store
-from models.tables.accounts import Account
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import Account, RateLimit
 
 
 def lock_rate(account: Account | int, operation: str) -> RateLimit:

@@ -1,10 +1,13 @@
-"""Notify the people who were notified of an incident that it is resolved, each once, by e-mail."""
+"""Notify the people who were notified of an incident that it is resolved, each contact once.
+
+A phone call is not worth it: who got only calls gets an e-mail.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 
 import peewee
 
-from models.domain.channels import USER_EMAIL_CHANNEL
+from models.domain.channels import USER_EMAIL_CHANNEL, WITHOUT_RECOVERY
 from models.domain.effects import CreateNotification, NotificationState, NotifyRecovery
 from models.domain.enums import NotificationKind, NotificationStatus
 from models.domain.reasons import make_reason
@@ -15,7 +18,10 @@ from models.tables.users import ContactMethod
 
 _NOTIFIED = Prepared(
     lambda: (
-        Notification.select(Notification.incident, User.id, User.username, ContactMethod.id, Message.channel)
+        Notification.select(
+            Notification.incident, User.id, User.username, User.email,
+            ContactMethod.id, ContactMethod.value, Message.channel,
+        )
         .join(User)
         .switch(Notification)
         .join(Message)
@@ -30,37 +36,50 @@ _NOTIFIED = Prepared(
         )
         .order_by(Notification.id)
     )
-)
+)  # fmt: skip
 
 
 def write_recoveries(
     effects: Collection[NotifyRecovery], incident_rows: Mapping[str, int]
 ) -> Iterator[CreateNotification]:
-    """Yield one notification for each person who was notified of a resolved incident.
+    """Yield notifications for each person who was notified of a resolved incident.
 
-    It goes to the e-mail contact that was notified last or, without one, to the user's own e-mail address.
-    The key contains the escalation run: only a reopened incident has a second recovery.
+    They go to all contacts that were notified, each address once, except phone calls; without one, to the
+    user's own e-mail address. The key contains the escalation run: only a reopened incident has a second
+    recovery.
     """
     by_row = {incident_rows[effect.incident]: effect for effect in effects}
-    last: dict[tuple[int, int], tuple[str, int | None]] = {}
-    for incident, user, username, contact, channel in _NOTIFIED.rows(incidents=list(by_row)):
-        is_mail = channel == USER_EMAIL_CHANNEL
-        known = last.get((incident, user), (username, None))
-        last[incident, user] = (username, contact) if is_mail else known
-    for (incident, user), (username, contact) in last.items():
+    notified: dict[tuple[int, int, str], dict[tuple[int, str], int | None]] = {}
+    for incident, user, username, email, contact, value, channel in _NOTIFIED.rows(incidents=list(by_row)):
+        contacts = notified.setdefault((incident, user, username), {})
+        is_own = contact is None and channel == USER_EMAIL_CHANNEL
+        # A deleted contact has no address any more.
+        if channel not in WITHOUT_RECOVERY and (contact is not None or is_own):
+            # Only e-mail addresses are the same in another case.
+            address = value or email
+            contacts[channel, address.lower() if channel == USER_EMAIL_CHANNEL else address] = contact
+    for (incident, user, username), contacts in notified.items():
         effect = by_row[incident]
-        prefix = f"{effect.incident}:{NotificationKind.RECOVERY}:{effect.escalation_run}:{username}"
-        yield CreateNotification(
-            NotificationState(
-                key=f"{prefix}:{contact or 'account'}:-",
-                incident=effect.incident,
-                user=user,
-                contact=contact,
-                channel=USER_EMAIL_CHANNEL,
-                rule=None,
-                kind=NotificationKind.RECOVERY,
-                reason=make_reason("was_notified"),
-                not_before=effect.at,
-                group_key=NotificationKind.RECOVERY.value,
-            )
+        to = {(channel, contact) for (channel, _), contact in contacts.items()}
+        for channel, contact in sorted(to or {(int(USER_EMAIL_CHANNEL), None)}, key=str):
+            yield _build(effect, user, username, channel, contact)
+
+
+def _build(
+    effect: NotifyRecovery, user: int, username: str, channel: int, contact: int | None
+) -> CreateNotification:
+    prefix = f"{effect.incident}:{NotificationKind.RECOVERY}:{effect.escalation_run}:{username}"
+    return CreateNotification(
+        NotificationState(
+            key=f"{prefix}:{contact or 'account'}:-",
+            incident=effect.incident,
+            user=user,
+            contact=contact,
+            channel=channel,
+            rule=None,
+            kind=NotificationKind.RECOVERY,
+            reason=make_reason("was_notified"),
+            not_before=effect.at,
+            group_key=NotificationKind.RECOVERY.value,
         )
+    )

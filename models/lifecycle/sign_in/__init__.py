@@ -1,0 +1,1 @@
+"""Sign people in to the pages, and end their sessions."""

@@ -1,0 +1,54 @@
+"""Find the people of an address, and end all ways to sign in of a person."""
+
+from datetime import datetime
+from itertools import islice
+
+import peewee
+
+from models.domain.addresses import is_same_address, normalize
+from models.lifecycle.sign_in import audit, sessions
+from models.tables.accounts import Account, User
+from models.tables.sign_in import Identity, Passkey, Password, Session, SignInLink
+
+# A person may be in a few accounts with the same address. Each of them costs a check of the password.
+MAX_ACCOUNTS = 5
+MAX_SIMILAR = 50
+ADDRESS_LIMIT = 254
+
+
+def find_people(address: str) -> list[User]:
+    """Return the current members with this address, with their accounts; the oldest first."""
+    given = normalize(address)
+    # PostgreSQL refuses some unprintable characters, and no address has any.
+    if not given or len(given) > ADDRESS_LIMIT or not given.isprintable():
+        return []
+    rows = (
+        User.select(User, Account)
+        .join(Account)
+        # The index has the small letters of the store, which can also be those of other addresses.
+        .where(peewee.fn.LOWER(User.email) == peewee.fn.LOWER(given), User.removed_at.is_null())
+        .order_by(User.id)
+        .limit(MAX_SIMILAR)
+    )
+    return list(islice((user for user in rows if normalize(user.email) == given), MAX_ACCOUNTS))
+
+
+def has_verified_address(user: User) -> bool:
+    """Return whether the person has proven the present address. A person can enter any other one."""
+    return is_same_address(user.verified_email, user.email)
+
+
+def reset(user: User, now: datetime, actor: User | str) -> None:
+    """Remove the password, the passkeys and the identities of a person, and end all sessions and links.
+
+    Needs a write transaction.
+    """
+    sessions.lock_person(user)
+    remove_ways(user)
+    audit.record(user, "sign_in_reset", now, actor=actor)
+
+
+def remove_ways(user: User) -> None:
+    """Remove all ways in which a person can sign in, and end all sessions. Needs a write transaction."""
+    for table in (Password, Passkey, Identity, SignInLink, Session):
+        table.delete().where(table.user == user).execute()

@@ -1,0 +1,1 @@
+"""Count alerts and notifications for the figures of an account."""
