@@ -9,6 +9,7 @@ from models.domain.copying import build_copier
 from models.domain.effects import Author
 from models.domain.enums import AlertType, AuthorKind, Urgency
 from models.domain.facts import LaneFacts
+from models.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,15 @@ class ParsedAlert:
       escalation_policy, priority, tags, stakeholders, stakeholder_comms.
     - `read_as_generic`: the kind of the tool, if Tocsin has no normalizer for it and read the body in the
       generic form.
+    - `incident_note`: a text that the alert adds to its incident as a note.
+    - `is_comment`: the alert does not say that its entity fires; it only belongs to the open incident.
+    - `is_resent`: the source sends the alert again while it fires. `ends_at`: when it ends if it is not sent
+      again; None: some minutes after its acceptance.
+    - `is_expiry`: the alert says that a resent alert was not sent again.
+    - `remarks`: what the reason of the first stage says besides, for example that the level is unknown.
+    - `refusal`: why the request is not accepted as one of its tool; such an alert opens and resolves nothing.
+    - `is_verified`: the signature of the request is that of its tool.
+    - `has_default_level`: the source sent no level that Tocsin knows; the integration may declare one.
     - `is_ping`: the alert is a ping of a heartbeat, and the next ping is expected after it.
     - `is_own`: Tocsin itself wrote the alert.
     """
@@ -37,6 +47,15 @@ class ParsedAlert:
     source_at: datetime | None = None
     requested_options: Mapping[str, Any] = field(default_factory=dict)
     read_as_generic: str = ""
+    incident_note: str = ""
+    is_comment: bool = False
+    is_resent: bool = False
+    ends_at: datetime | None = None
+    is_expiry: bool = False
+    remarks: tuple[Reason, ...] = ()
+    refusal: Reason | None = None
+    is_verified: bool = False
+    has_default_level: bool = False
     is_ping: bool = False
     is_own: bool = False
 

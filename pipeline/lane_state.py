@@ -26,6 +26,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveGroups,
     SaveIncident,
+    SendOutbound,
 )
 from models.domain.facts import GroupKey, LaneFacts, PastIncident
 from pipeline.alert import Alert
@@ -246,5 +247,5 @@ UPDATES: dict[type[Effect], Callable[..., None]] = {
     SaveGroups: _save_groups,
     **dict.fromkeys((AddNote, AddTag, AddTask, ApplyTaskTemplate, RecordLog), _ignore),
     **dict.fromkeys((ReconcileTimers, CreateNotification, CancelNotifications, ExpectPing), _ignore),
-    **dict.fromkeys((MailStakeholders, NotifyRecovery), _ignore),
+    **dict.fromkeys((MailStakeholders, NotifyRecovery, SendOutbound), _ignore),
 }

@@ -97,7 +97,8 @@ class CompiledRouter:
 class RouterLane:
     """The state of a router's lane while one body is processed. The lane has no service and no entities.
 
-    `source` is the extension of the URL that the body was sent to. `event_count` is the number of alerts that
+    `source` is the extension of the URL that the body was sent to. `received_at` is set if the body was
+    a dead letter and was accepted again. `event_count` is the number of alerts that
     the body has become so far. If the body is processed in pieces, `alerts` are those of one piece, from the
     position `start` of `group_size` alerts.
     """
@@ -112,6 +113,7 @@ class RouterLane:
     alerts: Sequence[ParsedAlert] | None = None
     start: int = 0
     group_size: int = 1
+    received_at: datetime | None = None
     service_row: None = field(default=None, init=False)
     # The work of the rules, in budgets of an alert, and the first alert whose budget did not suffice.
     rule_work: float = field(default=0.0, init=False)

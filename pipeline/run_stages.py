@@ -36,6 +36,7 @@ class AlertInProgress:
     incident: str | None = None
     opened: bool = False
     ended: bool = False
+    is_repeated: bool = False
     service: int | None = None
 
 
@@ -149,6 +150,7 @@ def _add_decisions(
         incident=incidents[-1] if incidents else progress.incident,
         opened=progress.opened or any(decision.opened for _, decision in decisions),
         ended=bool(decisions) and not decisions[-1][1].continues,
+        is_repeated=any(decision.is_repeated for _, decision in decisions),
         service=progress.service,
     )
 
@@ -189,6 +191,9 @@ def build_segment_event(
             "notes": parsed.notes,
             "requested_options": parsed.requested_options,
             "entity_given": parsed.entity_id is not None,
+            **({"is_comment": True} if parsed.is_comment else {}),
+            **({"is_expiry": True} if parsed.is_expiry else {}),
+            **({"resent_until": parsed.ends_at} if parsed.is_resent else {}),
             **({"is_ping": True} if parsed.is_ping else {}),
             **({"is_own": True} if parsed.is_own else {}),
             **({} if alert.options is NO_OPTIONS else {"options": _read_options(alert.options)}),
@@ -201,6 +206,7 @@ def build_segment_event(
         incident_created=progress.opened,
         stage=next_stage or "",
         state=WorkState.PENDING if next_stage else WorkState.DONE,
+        is_repeated=progress.is_repeated,
         reasons=progress.reasons,
         rules=progress.rules,
     )

@@ -11,9 +11,10 @@ from models.domain.effects import (
     IncidentState,
     ReconcileTimers,
     SaveIncident,
+    SendOutbound,
     restarted_escalation,
 )
-from models.domain.enums import NotificationKind
+from models.domain.enums import IncidentStatus, NotificationKind, OutboundEvent
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts
 from models.domain.reasons import Reason, make_reason
 from pipeline.incidents.timers import get_expected_timers
@@ -41,13 +42,40 @@ def open_incident(
     """
     incident, author, now = context.incident, context.author, context.now
     tasks = [ApplyTaskTemplate(incident.unique_id, each, now, author) for each in templates if each]
-    return (SaveIncident(incident), context.build_log("opened", why), *tasks)
+    return (SaveIncident(incident), context.build_log("opened", why), *tasks, *send_outbound(context))
+
+
+_EVENTS = {
+    IncidentStatus.TRIGGERED: OutboundEvent.TRIGGERED,
+    IncidentStatus.ACKNOWLEDGED: OutboundEvent.ACKNOWLEDGED,
+    IncidentStatus.RESOLVED: OutboundEvent.RESOLVED,
+}
+
+
+def send_outbound(context: IncidentContext) -> tuple[Effect, ...]:
+    """Return the effect that sends the new status to outbound integrations; none if the service has none.
+
+    Without the facts of the service, as for merged incidents, the effect finds out when it is written.
+    """
+    incident, service = context.incident, context.service
+    if incident.service is None or not (service is None or service.has_outbound):
+        return ()
+    return (SendOutbound(incident.unique_id, incident.service, _EVENTS[incident.status], context.now),)
 
 
 def start_escalation(context: IncidentContext) -> tuple[Effect, ...]:
     """Start the escalation run: take the steps that are due now, and create the timer of the next step."""
     incident, effects = escalation.advance(context)
     return (*effects, *save_with_timers(context.with_incident(incident), make_reason("first_step_taken")))
+
+
+def take_step_early(context: IncidentContext, run: int, step: int) -> tuple[Effect, ...]:
+    """Take the step after `step` now, because nobody of that step could be notified; empty: too late."""
+    taken = escalation.take_step_early(context, run, step)
+    if taken is None:
+        return ()
+    incident, effects = taken
+    return (*effects, *save_with_timers(context.with_incident(incident), make_reason("step_taken_early")))
 
 
 def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> tuple[Effect, ...]:

@@ -21,6 +21,7 @@ from pipeline.incidents.escalation_run import (
     reopen,
     restart_escalation,
     save_with_timers,
+    send_outbound,
     start_escalation,
 )
 
@@ -69,6 +70,7 @@ def change_status(context: IncidentContext, status: IncidentStatus, why: Reason)
         *reclaimed,
         CancelNotifications(incident.unique_id, now, cause, cancelled_kinds),
         context.build_log(action, why),
+        *send_outbound(context.with_incident(changed)),
     )
 
 
@@ -82,6 +84,7 @@ def _retrigger(context: IncidentContext, why: Reason) -> tuple[Effect, ...]:
         *_reclaim(context),
         context.build_log("triggered", why),
         *start_escalation(context.with_incident(triggered)),
+        *send_outbound(context.with_incident(triggered)),
     )
 
 

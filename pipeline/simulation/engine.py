@@ -31,6 +31,7 @@ from models.domain.effects import (
     SaveEntity,
     SaveGroups,
     SaveIncident,
+    SendOutbound,
     TimerState,
 )
 from models.domain.enums import NotificationKind
@@ -395,7 +396,7 @@ CONSEQUENCES: dict[type[Effect], Callable[..., None]] = {
     **dict.fromkeys((AddNote, AddTag, AddTask, AddResponder, AssignRole, ApplyTaskTemplate), _ignore),
     **dict.fromkeys((AdvanceRoundRobin, ExpectPing, SaveGroups, MailStakeholders), _ignore),
     # A simulation shows who is notified of a problem.
-    NotifyRecovery: _ignore,
+    **dict.fromkeys((NotifyRecovery, SendOutbound), _ignore),
 }
 
 

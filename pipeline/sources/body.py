@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NoReturn, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 
+from models.domain.facts import NO_SETUP, SourceFacts
 from pipeline.sources.cleaning import TooDeep, clean_payload
 
 T = TypeVar("T")
@@ -23,15 +25,30 @@ class BadBody(ValueError):
 _ANY = msgspec.json.Decoder(strict=False)
 
 
+# A form with more fields is not from a monitoring tool.
+MAX_FORM_FIELDS = 100
+FORM = "application/x-www-form-urlencoded"
+
+
 class RequestBody:
     """A body as it was received. Its JSON is decoded once, also if several sources read it.
 
+    `headers` are those that its source reads, by their names in lower case. `setup` is that of the
+    integration; it is empty when the body is accepted, and for a router.
+
     A body that only one source reads is decoded directly to that source's type, which is faster. Before
     several sources read it, call `decode_json`.
+
+    `left_out` is the number of items that are no alerts, once the source has counted or read the alerts.
     """
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(
+        self, raw: bytes, headers: Mapping[str, str] | None = None, setup: SourceFacts = NO_SETUP
+    ) -> None:
         self.raw = raw
+        self.headers = headers or {}
+        self.setup = setup
+        self.left_out = 0
         self._plain: object = None
         self._error: BadBody | None = None
         self._is_decoded = False
@@ -47,6 +64,21 @@ class RequestBody:
         if self._error is not None:
             raise self._error
         return self._plain
+
+    def is_form(self) -> bool:
+        """Return whether the sender said that the body is a form."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
+
+    def decode_form(self) -> dict[str, object]:
+        """Return the fields of a form by name, each with its first value. Raises BadBody."""
+        fields: dict[str, object] = {}
+        try:
+            text = self.raw.decode("utf-8", "replace")
+            for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS):
+                fields.setdefault(name, value)
+        except ValueError as error:
+            raise BadBody("", f"is a form with more than {MAX_FORM_FIELDS} fields") from error
+        return fields
 
     def decode(self, decoder: "msgspec.json.Decoder[T]") -> T:
         """Return the body in a source's type. Raises BadBody if it is not JSON or has wrong types."""

@@ -65,6 +65,8 @@ def clean_url(text: str) -> str | None:
 
 
 PAYLOAD_DEPTH = 100
+# Stands for what is nested too deeply in an alert that cannot be read.
+TOO_DEEP_TEXT = "(nested too deeply)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
 
@@ -79,6 +81,17 @@ def clean_payload(value: object, depth: int = PAYLOAD_DEPTH) -> Any:
     Everything else stays as it was sent. Raises TooDeep.
     """
     return value if _is_fit(value, depth) else _copy_fit(value, depth)
+
+
+def trim_payload(value: object, depth: int = PAYLOAD_DEPTH) -> object:
+    """Return a payload without the objects and lists that are nested deeper than `depth`."""
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        return TOO_DEEP_TEXT
+    if isinstance(value, list):
+        return [trim_payload(item, depth - 1) for item in value]
+    return {name: trim_payload(item, depth - 1) for name, item in value.items()}
 
 
 def _is_fit(value: object, depth: int) -> bool:

@@ -64,6 +64,7 @@ def parse(body: RequestBody) -> list[ParsedAlert]:
             images=tuple(link for link in map(_parse_image, _list_items("images", data.images)) if link),
             notes=tuple(map(_parse_note, _list_items("notes", data.notes))),
             suppressed=bool(data.suppressed),
+            has_default_level=data.alert_type is None or data.alert_type == "",
             requested_options=_get_options(data),
         )
     ]
@@ -110,21 +111,24 @@ def parse_any(body: RequestBody) -> ParsedAlert:
 def _guess_alert(data: Mapping[str, object]) -> ParsedAlert:
     entity_id = data.get("entity_id")
     known = isinstance(entity_id, str | int) and not isinstance(entity_id, bool)
+    level = _find_level(data.get("alert_type"))
     return ParsedAlert(
         message=_find_text(data, "message", "title", "subject", "name") or NO_MESSAGE,
         summary=clean_text(_find_text(data, "summary", "description", "text", "body")),
-        alert_type=_parse_level_or_info(data.get("alert_type")),
+        alert_type=AlertType.INFO if level is None else level,
+        has_default_level=level is None,
         entity_id=(clean_entity_id(str(entity_id)) or None) if known else None,
         payload=data,
         suppressed=data.get("suppressed") is True,
     )
 
 
-def _parse_level_or_info(data: object) -> AlertType:
+def _find_level(data: object) -> AlertType | None:
+    """Return a level; None: there is none, or it is unknown."""
     try:
-        return parse_level(data if isinstance(data, str | int) else None)
+        return parse_level(data) if data != "" and isinstance(data, str | int) else None
     except BadBody:
-        return AlertType.INFO
+        return None
 
 
 def parse_level(data: str | int | None) -> AlertType:

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 import msgspec
 
 from models.domain.enums import AlertType
+from models.domain.reasons import Reason, make_reason
 from pipeline.alert import ParsedAlert
 from pipeline.sources.body import BadBody, RequestBody, check_payload, parse_time
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+from pipeline.sources.reading import Level, build_broken, read_optional_level
 
-# Values of the severity label. No label means critical: an alert without a level should not be missed.
+# Values of the severity label. Without one, the default level applies.
 SEVERITIES = {
-    "": AlertType.CRITICAL,
     "critical": AlertType.CRITICAL,
     "page": AlertType.CRITICAL,
     "error": AlertType.ERROR,
@@ -49,6 +50,7 @@ class Group(msgspec.Struct):
     commonLabels: dict[str, Any] | None = None  # noqa: N815
     commonAnnotations: dict[str, Any] | None = None  # noqa: N815
     externalURL: Any = None  # noqa: N815
+    truncatedAlerts: Any = None  # noqa: N815
 
 
 _DECODER = msgspec.json.Decoder(Group, strict=False)
@@ -90,11 +92,64 @@ def count(body: RequestBody) -> int:
 
 def parse(body: RequestBody) -> list[ParsedAlert]:
     """Return the alerts of the group in order. The entity_id is the fingerprint, or else the labels."""
-    group = body.decode(_DECODER)
+    try:
+        group = body.decode(_DECODER)
+    except BadBody as error:
+        return _parse_separately(body, error)
     if not group.alerts:
         raise BadBody("alerts", "may not be empty")
-    shared = _build_shared(group)
-    return [_parse_alert(item, group, shared) for item in group.alerts]
+    shared, omitted = _build_shared(group), _describe_omitted(group)
+    try:
+        return [parse_alert(item, group, shared, omitted) for item in group.alerts]
+    except BadBody as error:
+        return _parse_separately(body, error)
+
+
+def _parse_separately(body: RequestBody, error: BadBody) -> list[ParsedAlert]:
+    """Return the alerts of a group; some of them have wrong types or are nested too deeply.
+
+    Raise `error` for other bodies, and if no alert of the group can be read: its sender should know.
+    """
+    data = body.decode_json()
+    items = data.get("alerts") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(items, list) or len(items) > MAX_ALERTS:
+        raise error
+    try:
+        group = msgspec.convert({**data, "alerts": []}, Group, strict=False)
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError):
+        raise error from None
+    read = [_try_to_convert(item) for item in items]
+    group.alerts = [item for item in read if item is not None]
+    if not group.alerts:
+        raise error
+    shared, omitted = _build_shared(group), _describe_omitted(group)
+    parsed = [_try_to_parse(item, group, shared, omitted) for item in read]
+    if not any(parsed):
+        raise error
+    return [alert or build_broken("prometheus", sent) for alert, sent in zip(parsed, items, strict=True)]
+
+
+def _try_to_convert(item: object) -> Item | None:
+    try:
+        return msgspec.convert(item, Item, strict=False)
+    except (msgspec.ValidationError, RecursionError, UnicodeEncodeError):
+        return None
+
+
+def _try_to_parse(
+    item: Item | None, group: Group, shared: Labels, omitted: tuple[Reason, ...]
+) -> ParsedAlert | None:
+    try:
+        return parse_alert(item, group, shared, omitted) if item is not None else None
+    except BadBody:
+        return None
+
+
+def _describe_omitted(group: Group) -> tuple[Reason, ...]:
+    """Say how many alerts Alertmanager left out because of its `max_alerts`."""
+    count = group.truncatedAlerts
+    is_count = isinstance(count, int) and not isinstance(count, bool) and count > 0
+    return (make_reason("alerts_omitted", count=str(count)),) if is_count else ()
 
 
 def _build_shared(group: Group) -> Labels:
@@ -120,14 +175,15 @@ def _build_shared(group: Group) -> Labels:
     return shared
 
 
-def _parse_alert(item: Item, group: Group, shared: Labels) -> ParsedAlert:
+def parse_alert(item: Item, group: Group, shared: Labels, omitted: tuple[Reason, ...] = ()) -> ParsedAlert:
     labels, annotations = item.labels or {}, item.annotations or {}
     name = _get_text(labels, "alertname")
     resolved = (item.status or group.status) == "resolved"
+    level = Level(AlertType.RESOLVED) if resolved else _get_severity(labels)
     return ParsedAlert(
         message=clean_line(_get_text(annotations, "summary") or name) or "alert without a name",
         summary=clean_text(_get_text(annotations, "description", "message")),
-        alert_type=AlertType.RESOLVED if resolved else _get_severity(labels),
+        alert_type=level.alert_type,
         entity_id=clean_entity_id(item.fingerprint or _format_labels(labels)) or None,
         payload=check_payload(
             {
@@ -145,12 +201,13 @@ def _parse_alert(item: Item, group: Group, shared: Labels) -> ParsedAlert:
         urls=tuple(_list_urls(item, annotations)),
         # An alert that fires again has the same startsAt; a resolve has the time of its end.
         source_at=parse_time(item.endsAt if resolved else item.startsAt),
+        remarks=(*level.remarks, *omitted),
+        has_default_level=level.is_default,
     )
 
 
-def _get_severity(labels: Labels) -> AlertType:
-    severity = _get_text(labels, "severity").strip().lower()
-    return SEVERITIES.get(severity, AlertType.CRITICAL)
+def _get_severity(labels: Labels) -> Level:
+    return read_optional_level(_get_text(labels, "severity").strip(), SEVERITIES)
 
 
 def _get_text(values: Labels, *names: str) -> str:

@@ -10,7 +10,7 @@ from models.domain.effects import Decision, Effect, EntityState, IncidentState, 
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
-from pipeline import incidents
+from pipeline import incidents, resent_alerts
 from pipeline.alert import Alert, build_alert_author
 from pipeline.grouping import get_keys
 from pipeline.lane_state import LaneState
@@ -19,12 +19,41 @@ from pipeline.stages.incident_details import build_details
 from schedules.escalation.notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
-# For this time after a resolve, triggers with an older source time are ignored: invariant 4 (design,
-# section 2).
-RESOLVE_MEMORY = timedelta(hours=1)
-
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
+    """Decide on an alert, and on the times of its entity if the source sends the alert again."""
+    if not (alert.parsed.is_resent or alert.parsed.is_expiry):
+        return _decide(alert, state, now)
+    entity = state.get_entity(alert.integration, alert.entity_id)
+    if alert.parsed.is_resent and alert.suppressed:
+        return _decide_suppressed(alert, entity, state, now)
+    if alert.parsed.is_resent and _stays_unknown(alert, entity, state, now):
+        return _decide(alert, state, now)
+    if resent_alerts.is_known_end(alert, entity, now):
+        return replace(stop(make_reason("sent_again")), is_repeated=True)
+    if alert.parsed.is_expiry:
+        if not resent_alerts.has_expired(entity, now):
+            return replace(stop(make_reason("sent_again")), is_repeated=True)
+        return resent_alerts.save_expiry(_decide(alert, state, now), resent_alerts.extend(alert, entity, now))
+    extended = resent_alerts.extend(alert, entity, now)
+    if resent_alerts.is_repeated(alert, entity, now):
+        return replace(stop(make_reason("sent_again"), SaveEntity(extended)), is_repeated=True)
+    return resent_alerts.save_expiry(_decide(alert, state, now), extended)
+
+
+def _stays_unknown(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> bool:
+    """Return whether a resent alert says nothing about its entity, so that the next one must be decided."""
+    is_disabled = state.facts.service.status is ServiceStatus.DISABLED
+    return is_disabled or _is_older_than_resolve(alert, entity, now)
+
+
+def _decide_suppressed(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
+    """Store a resent alert that a rule suppresses. It extends its entity, whose incident may be open."""
+    decision, extended = _decide(alert, state, now), resent_alerts.extend_suppressed(alert, entity, now)
+    return decision if extended is entity else resent_alerts.save_expiry(decision, extended)
+
+
+def _decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Suppress the alert, change the open incident of its entity, attach the alert to it, or proceed as
     new.
     """
@@ -36,6 +65,8 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     if alert.alert_type is AlertType.RESOLVED:
         return _decide_resolved(alert, entity, state, now)
     incident = state.get_open_incident(entity)
+    if alert.parsed.is_comment:
+        return _decide_comment(alert, incident, state, now)
     if alert.alert_type is AlertType.ACKNOWLEDGED:
         return _decide_acknowledged(alert, incident, state, now)
     maintenance = _find_maintenance(state, now)
@@ -127,6 +158,15 @@ def _decide_acknowledged(
     return stop(why, *effects, *build_details(alert, incident, state, now), incident=incident.unique_id)
 
 
+def _decide_comment(
+    alert: Alert, incident: IncidentState | None, state: LaneState, now: datetime
+) -> Decision:
+    if incident is None:
+        return stop(make_reason("nothing_to_comment"))
+    added = build_details(alert, incident, state, now)
+    return stop(make_reason("comments_incident"), *added, incident=incident.unique_id)
+
+
 def _change_status(
     alert: Alert, incident: IncidentState, status: IncidentStatus, state: LaneState, now: datetime
 ) -> tuple[Effect, ...]:
@@ -144,9 +184,11 @@ def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> 
     section 2).
     """
     source_at, resolved_source_at = alert.parsed.source_at, entity.resolved_source_at
-    if source_at is None or resolved_source_at is None or entity.resolved_at is None:
+    if source_at is None or resolved_source_at is None or not resent_alerts.remembers_resolve(entity, now):
         return False
-    return source_at < resolved_source_at and now - entity.resolved_at <= RESOLVE_MEMORY
+    if alert.parsed.is_resent and resent_alerts.outlives_resolve(alert, entity, now):
+        return False
+    return source_at < resolved_source_at
 
 
 def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:

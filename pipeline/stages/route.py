@@ -19,9 +19,10 @@ from pipeline.alert import Alert, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
 from pipeline.rules.conditions import Budget, Subject, build_subject
-from pipeline.sources import SOURCES, generic
+from pipeline.source_table import SOURCES
+from pipeline.sources import generic
 from pipeline.sources.body import BadBody, RequestBody
-from pipeline.stages.normalize import build_alert
+from pipeline.stages.normalize import apply_default_level, build_alert
 
 
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
@@ -41,7 +42,10 @@ def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decisi
     )
     routed = tuple(islice(every, router.MAX_EVENTS + 1))
     state.count_events(len(routed))
-    return Decision(choice.reason, rules=choice.records, routed=routed)
+    reason = choice.reason
+    if any(one.alert_type is not alert.alert_type for one, _ in routed) and alert.parsed.has_default_level:
+        reason = reason.add(make_reason("level_declared_by_targets"))
+    return Decision(reason, rules=choice.records, routed=routed)
 
 
 def _build_subject(alert: Alert, lane: RouterLane) -> Subject:
@@ -62,7 +66,16 @@ def _build_alerts(alert: Alert, lane: RouterLane, target: RouteTarget) -> Iterat
     if lane.source == generic.EXTENSION:
         parsed = dict(enumerate(parse_for_source(target.source, lane.body)))
     for position, one in parsed.items():
-        yield build_alert(lane.trace_id, lane.receipt, position, target.integration, lane.accepted_at, one)
+        built = build_alert(
+            lane.trace_id,
+            lane.receipt,
+            position,
+            target.integration,
+            lane.accepted_at,
+            one,
+            received_at=lane.received_at,
+        )
+        yield apply_default_level(built, target.default_level)
 
 
 def parse_for_source(source: str, body: RequestBody) -> list[ParsedAlert]:

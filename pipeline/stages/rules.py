@@ -20,6 +20,9 @@ def reads_past_incidents(alert: Alert, state: LaneState) -> bool:
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
+    if alert.parsed.is_expiry:
+        # A rule could change the entity that ends, or its level.
+        return proceed(make_reason("rules_not_for_expiry"))
     notes: tuple[Reason, ...] = ()
     changed = alert
     expected = _expect_ping(alert, state)

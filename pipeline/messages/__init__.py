@@ -1,0 +1,1 @@
+"""What messages say: their content, and how it is shortened and changed. Channels format it."""

@@ -1,0 +1,115 @@
+"""Build messages about the account of a person: tests, codes, sign-in links, new browsers and invitations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipeline.messages.content import (
+    MAX_NAME,
+    LabelledLink,
+    LabelledText,
+    MessageContent,
+    Recipient,
+    shorten_clean,
+)
+from pipeline.messages.incidents import MAX_LISTED
+from pipeline.messages.times import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationDetails:
+    """An invitation, with all names in words. `link` leads to the page on which the person joins."""
+
+    account: str
+    teams: Sequence[str]
+    inviter: str
+    link: str
+
+
+def build_test_content(requested_by: str, recipient: Recipient, now: datetime) -> MessageContent:
+    """Return a message that only shows whether messages arrive."""
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        "this is a test message of Tocsin. Nothing has happened. If you can read this, then this is a way to",
+        "reach you when something does.",
+    )
+    details = (
+        LabelledText("Sent", format_time(now, recipient.zone)),
+        LabelledText("Because", f"{shorten_clean(requested_by)} asked for a test message."),
+    )
+    return MessageContent("[Tocsin] Test message", lines, details)
+
+
+def build_code_content(code: str, requested_by: str, recipient: Recipient) -> MessageContent:
+    """Return a message with the code that verifies the address to which it is sent."""
+    member = shorten_clean(requested_by, MAX_NAME)
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        f"{member} added this address to Tocsin, which notifies people when their",
+        "services are in trouble. Enter this code within 10 minutes, and Tocsin can notify you here.",
+    )
+    closing = (
+        "If you did not expect this, ignore this message. Without the code, Tocsin sends you nothing else."
+    )
+    return MessageContent(f"[Tocsin] Code {code}", lines, (LabelledText("Code", code),), closing=closing)
+
+
+def build_sign_in_content(account: str, link: str, minutes: int, recipient: Recipient) -> MessageContent:
+    """Return a message with a link that signs the reader in once."""
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        f"somebody asked for a link with which you sign in to {shorten_clean(account, MAX_NAME)} on Tocsin.",
+    )
+    links = (LabelledLink(f"Sign in here (once, within {minutes} minutes):", link, button="Sign in"),)
+    closing = "If it was not you, ignore this message. Without the link, nobody can sign in with it."
+    return MessageContent("[Tocsin] Sign in", lines, (), links, closing)
+
+
+def build_swap_content(asker: str, link: str, recipient: Recipient) -> MessageContent:
+    """Return a message about a colleague who asks to swap shifts."""
+    name = shorten_clean(asker, MAX_NAME)
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        f"{name} asks you to swap shifts. Nothing changes until you accept.",
+    )
+    links = (LabelledLink("See the shifts, accept or decline here:", link, button="See the shifts"),)
+    return MessageContent(f"[Tocsin] {name} asks to swap shifts", lines, (), links)
+
+
+def build_browser_content(browser: str, recipient: Recipient, now: datetime) -> MessageContent:
+    """Return a message about a new browser that gets the reader's messages."""
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        "a browser was added to your contacts, with the button on a page of Tocsin. Your messages go there",
+        "too.",
+    )
+    details = (
+        LabelledText("Contact", shorten_clean(browser, MAX_NAME)),
+        LabelledText("Added", format_time(now, recipient.zone)),
+    )
+    closing = "If it was not you, delete this contact, and do not forward the links in your messages."
+    return MessageContent("[Tocsin] A browser was added", lines, details, closing=closing)
+
+
+def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:
+    """Return an invitation. The person must confirm it on the page to which its link leads."""
+    account = shorten_clean(invitation.account, MAX_NAME)
+    inviter = shorten_clean(invitation.inviter, 200)
+    return MessageContent(
+        f"[Tocsin] Invitation to {account}",
+        (
+            f"Hello {shorten_clean(recipient.name)},",
+            "",
+            f"{inviter} invites you to {account} on Tocsin, which notifies people when their",
+            "services are in trouble.",
+        ),
+        tuple(LabelledText("Team", shorten_clean(name, 200)) for name in invitation.teams[:MAX_LISTED]),
+        (LabelledLink("Join here (once, within 7 days):", invitation.link, button="Join"),),
+        "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"
+        "ask the person who invites you.",
+    )

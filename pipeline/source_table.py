@@ -1,0 +1,173 @@
+"""One normalizer per monitoring tool, selected by the extension in the URL (contract X36 and section 6).
+
+A tool of the catalogue (models/domain/applications.py) without a normalizer is read in the generic form.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from models.domain.applications import KINDS
+from models.domain.facts import SourceFacts
+from models.domain.reasons import Reason
+from pipeline.alert import ParsedAlert
+from pipeline.sources import (
+    alertmanager,
+    expired,
+    generic,
+    heartbeat,
+    httphealthcheck,
+    mapping,
+    opsgenie,
+    pagerduty,
+    prometheus,
+    victorops,
+)
+from pipeline.sources.body import RequestBody
+from pipeline.sources.cleaning import clean_name
+from pipeline.sources.native import (
+    azure,
+    cloudevents,
+    cloudwatch,
+    datadog,
+    elastalert,
+    elastic,
+    grafana,
+    healthchecks,
+    mail,
+    nagios,
+    newrelic,
+    oncall,
+    sentry,
+    sns,
+    stackdriver,
+    uptime_kuma,
+    zabbix,
+)
+from pipeline.sources.signatures import by_hmac
+
+KIB = 1024
+# For all headers of a receipt, in characters.
+MAX_HEADER_BYTES = 4 * KIB
+# The signature of Grafana, and its timestamp if the contact point names this header for it.
+GRAFANA_HEADERS = ("x-grafana-alerting-signature", "x-grafana-alerting-timestamp")
+# For tools that send forms.
+FORM_HEADERS = ("content-type",)
+
+Parse = Callable[[RequestBody], list[ParsedAlert]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`parse` reads a body into its alerts, in order, or raises BadBody. `max_bytes` limits the body.
+
+    `count_alerts` returns only their number, or raises the same error. Where a body can have many alerts, it
+    is much cheaper. `is_generic`: the body is read in the generic form.
+
+    `headers` are the names of the headers that the source reads, in lower case; receipts keep only these.
+    `uses_setup`: the source needs the facts of the integration.
+    `verify` returns why a request is not from the tool, or None. It runs after the commit, before `parse`.
+    `has_topics`: it checks that a message is from a topic of Amazon SNS; else it needs a secret.
+    """
+
+    extension: str
+    parse: Parse
+    max_bytes: int = 512 * KIB
+    count_alerts: Callable[[RequestBody], int] | None = None
+    is_generic: bool = False
+    headers: tuple[str, ...] = ()
+    uses_setup: bool = False
+    verify: Callable[[RequestBody], Reason | None] | None = None
+    has_topics: bool = False
+
+    @property
+    def has_secret(self) -> bool:
+        """Return whether the tool signs its requests with a secret."""
+        return self.verify is not None and not self.has_topics
+
+    def is_checked(self, setup: SourceFacts) -> bool:
+        """Return whether `verify` checks the requests to an integration with this set-up."""
+        if self.verify is None:
+            return False
+        return bool(setup.topics) if self.has_topics else setup.secret is not None
+
+    def pick_headers(self, find: Callable[[str], str | None]) -> dict[str, str] | None:
+        """Return the headers that the source reads, at most MAX_HEADER_BYTES; None if there are none.
+
+        `find` returns the value of a header by its name in lower case. Longer headers than the limit are
+        left out, so that the alert is not lost because of them.
+        """
+        picked: dict[str, str] = {}
+        size = 0
+        for name in self.headers:
+            value = find(name)
+            if value is None:
+                continue
+            size += len(name) + len(value)
+            if size > MAX_HEADER_BYTES:
+                break
+            picked[name] = clean_name(value)
+        return picked or None
+
+    def count(self, body: RequestBody) -> int:
+        """Return the number of alerts in a body, or raise BadBody."""
+        return len(self.parse(body)) if self.count_alerts is None else self.count_alerts(body)
+
+
+# A line for each tool with a normalizer.
+NORMALIZERS = (
+    Source(generic.EXTENSION, generic.parse, is_generic=True),
+    Source("prometheus", prometheus.parse, 8192 * KIB, prometheus.count),
+    Source(heartbeat.EXTENSION, heartbeat.parse),
+    Source(httphealthcheck.EXTENSION, httphealthcheck.parse),
+    Source(mapping.KIND, mapping.parse, uses_setup=True),
+    Source(
+        grafana.KIND, grafana.parse, 2048 * KIB, headers=GRAFANA_HEADERS, uses_setup=True,
+        verify=by_hmac(grafana.KIND, *GRAFANA_HEADERS),
+    ),
+    Source(uptime_kuma.KIND, uptime_kuma.parse, headers=FORM_HEADERS),
+    Source(zabbix.KIND, zabbix.parse),
+    *(Source(kind, nagios.build_parser(kind)) for kind in ("nagios", "icinga", "checkmk", "centreon")),
+    Source(datadog.KIND, datadog.parse, headers=FORM_HEADERS),
+    Source(
+        sentry.KIND, sentry.parse, 2048 * KIB, headers=sentry.HEADERS, uses_setup=True,
+        verify=by_hmac(sentry.KIND, sentry.SIGNATURE),
+    ),
+    Source(cloudwatch.KIND, cloudwatch.parse, uses_setup=True, verify=sns.verify, has_topics=True),
+    Source(newrelic.KIND, newrelic.parse),
+    Source(azure.KIND, azure.parse),
+    Source(stackdriver.KIND, stackdriver.parse),
+    Source(elastic.KIND, elastic.parse),
+    Source(elastalert.KIND, elastalert.parse),
+    Source(oncall.KIND, oncall.parse),
+    Source(healthchecks.KIND, healthchecks.parse, headers=FORM_HEADERS),
+    Source(cloudevents.KIND, cloudevents.parse, headers=cloudevents.HEADERS),
+    Source(mail.KIND, mail.parse),
+)  # fmt: skip
+
+# A line for each event API of another service. web/event_apis has their operations.
+EVENT_APIS = (
+    Source(pagerduty.EXTENSION, pagerduty.parse),
+    Source(opsgenie.EXTENSION, opsgenie.parse),
+    Source(victorops.EXTENSION, victorops.parse),
+    Source(alertmanager.EXTENSION, alertmanager.parse, 8192 * KIB, alertmanager.count),
+)
+
+
+def _parse_generic(kind: str, body: RequestBody) -> list[ParsedAlert]:
+    return [replace(generic.parse_any(body), read_as_generic=kind)]
+
+
+SOURCES: dict[str, Source] = {
+    **{kind: Source(kind, partial(_parse_generic, kind), is_generic=True) for kind in KINDS},
+    **{source.extension: source for source in (*NORMALIZERS, *EVENT_APIS)},
+}
+
+# Tocsin writes these receipts itself. No URL leads to them, so that no sender can speak as Tocsin.
+OWN_SOURCES = (expired.EXPIRED, heartbeat.MISSING_PING)
+# The sources of all stored receipts.
+STORED_SOURCES: dict[str, Source] = {
+    **SOURCES,
+    expired.EXPIRED: Source(expired.EXPIRED, expired.parse),
+    heartbeat.MISSING_PING: Source(heartbeat.MISSING_PING, heartbeat.parse_missing),
+}
