@@ -18,12 +18,13 @@ SECRET_FIELDS = re.compile(
     r"token|password|secret|authorization|integration_key|api_key|cookie|e?mail|phone|recipient|contact_value"
 )
 
-_UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+# Some senders leave out the hyphens of a key.
+_UUID = r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
 
 # Secrets in texts: the pattern and its replacement.
 SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"://[^/\s@]*@"), f"://{HIDDEN}@"),
-    (re.compile(rf"(?i)(/(?:events|integrations?)(?:/[\w.-]+){{0,2}}?/){_UUID}"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)(/(?:events|integrations?)(?:/[\w.-]+){{0,3}}?/){_UUID}"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)(key\W{{1,4}}){_UUID}"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|token)\s+[\w\-.~+/=]{16,}"), rf"\1 {HIDDEN}"),
     # Our tokens are 43 characters of URL-safe base64 (models/store/ids.py); signed links are longer.

@@ -4,7 +4,8 @@ Counting costs a few microseconds and is done once per batch, never per alert. T
 in files (runtime/metrics_folder.py), and /metrics shows the sums over them (models/reports/metrics_page.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter as Counts
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -21,7 +22,7 @@ disable_created_metrics()
 
 Series = TypeVar("Series", Counter, Histogram)
 
-KINDS = ("web", "worker", "clock")
+KINDS = ("web", "worker", "clock", "listener")
 
 SECOND_BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 ALERT_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 300.0, 1000.0, 10000.0)
@@ -66,6 +67,33 @@ METRICS = (
         "tocsin_notifications_total",
         ("channel", "outcome"),
         "Notifications by the outcome of their message: sent, failed or cancelled.",
+    ),
+    Metric("tocsin_notifications_new_total", ("channel",), "Notifications that were created."),
+    Metric(
+        "tocsin_notifications_reported_total",
+        ("channel", "state"),
+        "Notifications by what a provider reported about their message later: sent, delivered or failed.",
+    ),
+    Metric(
+        "tocsin_notifications_acknowledged_total",
+        ("channel",),
+        "Sent notifications of incidents that their person acknowledged.",
+    ),
+    Metric("tocsin_message_changes_total", ("channel", "outcome"), "Attempts to change a sent message."),
+    Metric(
+        "tocsin_callbacks_total",
+        ("channel", "outcome"),
+        "Callbacks of a provider: handled, repeated, or refused because they are not signed well.",
+    ),
+    Metric(
+        "tocsin_outbound_deliveries_total",
+        ("outcome",),
+        "Deliveries of outbound integrations: sent, failed, replaced, filtered, and attempts to retry.",
+    ),
+    Metric(
+        "tocsin_mail_in_total",
+        ("outcome",),
+        "Mails, recipients and connections of the listener, by what happened to them.",
     ),
     Metric("tocsin_dead_mans_switch_pings_total", ("outcome",), "Requests to the dead-man's switch."),
     Metric("tocsin_process_starts_total", ("kind",), "Processes started."),
@@ -167,9 +195,45 @@ def count_attempt(channel: str, outcome: str) -> None:
     counters.add("tocsin_delivery_attempts_total", channel=channel, outcome=outcome)
 
 
+def count_change(channel: str, outcome: str) -> None:
+    """Count an attempt to change a sent message."""
+    counters.add("tocsin_message_changes_total", channel=channel, outcome=outcome)
+
+
+def count_callback(channel: str, outcome: str) -> None:
+    counters.add("tocsin_callbacks_total", channel=channel, outcome=outcome)
+
+
+def count_outbound(outcome: str, count: int = 1) -> None:
+    """Count deliveries of outbound integrations. `outcome` is their new state; "retry": an attempt failed."""
+    if count:
+        counters.add("tocsin_outbound_deliveries_total", count, outcome=outcome)
+
+
 def count_notifications(channel: str, outcome: str, count: int) -> None:
     if count:
         counters.add("tocsin_notifications_total", count, channel=channel, outcome=outcome)
+
+
+def count_created(channels: Iterable[str]) -> None:
+    """Count new notifications; `channels` has the channel of each."""
+    for channel, count in Counts(channels).items():
+        counters.add("tocsin_notifications_new_total", count, channel=channel)
+
+
+def count_reported(channel: str, state: str, count: int) -> None:
+    """Count notifications about whose message a provider reported this state."""
+    if count:
+        counters.add("tocsin_notifications_reported_total", count, channel=channel, state=state)
+
+
+def count_acknowledged(channel: str, count: int) -> None:
+    counters.add("tocsin_notifications_acknowledged_total", count, channel=channel)
+
+
+def count_mail(outcome: str) -> None:
+    """Count a mail that the listener answered, a recipient that it refused, or a connection."""
+    counters.add("tocsin_mail_in_total", outcome=outcome)
 
 
 def count_dead_mans_switch(outcome: str) -> None:

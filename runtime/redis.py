@@ -14,12 +14,16 @@ TIMEOUT_S = 1.0
 
 
 def create_client(url: str, timeout_s: float = TIMEOUT_S) -> redis.Redis:
-    """Create a client that fails soon and never retries: redis-py would try a dead port for seconds."""
+    """Create a client that fails soon: redis-py would try a dead port for seconds.
+
+    A connection that broke is opened again once, at once. Otherwise each client of a process would report an
+    outage that is over: its connection broke when the server restarted.
+    """
     return redis.Redis.from_url(
         url,
         socket_connect_timeout=timeout_s,
         socket_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
+        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
         health_check_interval=0,
     )
 

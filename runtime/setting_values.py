@@ -1,6 +1,7 @@
 """Parse the values of settings. Each error says what would be right, and continues "NAME must ..."."""
 
 import ipaddress
+import re
 from collections.abc import Callable
 from email.utils import parseaddr
 from pathlib import Path
@@ -12,6 +13,15 @@ class BadSetting(ValueError):
 
 
 def parse_text(text: str) -> str:
+    return text
+
+
+def parse_webhook_secret(text: str) -> str:
+    """Return a secret for Telegram's webhook, which accepts only these characters."""
+    if text and (
+        len(text) > 256 or not text.isascii() or not text.replace("_", "").replace("-", "").isalnum()
+    ):
+        raise ValueError("have 1 to 256 characters out of a-z, A-Z, 0-9, _ and -")
     return text
 
 
@@ -70,6 +80,26 @@ def parse_folder(text: str) -> Path:
     return Path(text).absolute()
 
 
+_PREFIX = re.compile(r"\+[0-9]{1,15}")
+
+
+def parse_prefixes(text: str) -> tuple[str, ...]:
+    """Return the beginnings of phone numbers."""
+    prefixes = tuple(filter(None, (prefix.strip() for prefix in text.split(","))))
+    if not all(map(_PREFIX.fullmatch, prefixes)):
+        raise ValueError("be beginnings of phone numbers, separated by commas, for example +46,+1")
+    return prefixes
+
+
+def parse_groups(text: str) -> tuple[tuple[str, str], ...]:
+    """Return pairs of a group and the name of a team."""
+    pairs = [each.partition("=") for each in text.split(",") if each.strip()]
+    found = tuple((group.strip(), team.strip()) for group, _, team in pairs)
+    if not all(group and team for group, team in found):
+        raise ValueError("be pairs of a group and a team, separated by commas, for example sre=Payments")
+    return found
+
+
 def parse_host(text: str) -> str:
     """Return an address or a host name. A port or a URL is a common mistake."""
     if _is_address(text) or (text.isascii() and not any(char in text for char in " \t:/@")):
@@ -83,6 +113,15 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_DOMAIN = re.compile(r"[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*", re.IGNORECASE)
+
+
+def parse_mail_domain(text: str) -> str:
+    if text and (len(text) > 253 or not _DOMAIN.fullmatch(text)):
+        raise ValueError("be a domain in ASCII without @, for example alerts.example.org")
+    return text.lower()
 
 
 def parse_email(text: str) -> str:
@@ -110,6 +149,31 @@ def build_url_parser(*schemes: str) -> Callable[[str], str]:
         return text.rstrip("/")
 
     return parse
+
+
+def is_private_url(url: str) -> bool:
+    """Return whether nobody on the way can read or change what is sent: https, or this host itself."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def parse_issuer(text: str) -> str:
+    """Return the issuer of an OpenID provider. Who changes its description on the way signs anybody in."""
+    url = build_url_parser("https", "http")(text)
+    if url and not is_private_url(url):
+        raise ValueError("begin with https:// and have a host; http:// is possible only for this host itself")
+    return url
 
 
 def parse_redis_url(text: str) -> str:
@@ -145,7 +209,8 @@ def parse_file(text: str) -> str:
     return text
 
 
-def _parse_networks(text: str) -> tuple[str, ...]:
+def _parse_networks(text: str, whole: str) -> tuple[str, ...]:
+    """Return networks. `whole`: what an error says about a network that contains all addresses."""
     found = []
     for name in (name.strip() for name in text.split(",")):
         try:
@@ -154,15 +219,19 @@ def _parse_networks(text: str) -> tuple[str, ...]:
             # The library quotes the address and says what is wrong with it.
             raise ValueError(f"be networks like 10.0.0.0/8, separated by commas: {error}") from None
         if not network.prefixlen:
-            raise ValueError(
-                f"name only your own proxies; with {network}, every client could choose its own address"
-            )
+            raise ValueError(whole.format(network=network))
         found.append(str(network))
     return tuple(found)
 
 
 def parse_optional_networks(text: str) -> tuple[str, ...]:
-    return _parse_networks(text) if text.strip() else ()
+    whole = "name only your own proxies; with {network}, every client could choose its own address"
+    return _parse_networks(text, whole) if text.strip() else ()
+
+
+def parse_webhook_networks(text: str) -> tuple[str, ...]:
+    whole = "name only networks with hosts that expect webhooks; with {network}, users could reach every host"
+    return _parse_networks(text, whole) if text.strip() else ()
 
 
 # The stages after which a new queue can begin; a test compares them with the list of the pipeline.

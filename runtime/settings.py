@@ -20,15 +20,21 @@ from runtime.setting_values import (
     parse_email,
     parse_file,
     parse_folder,
+    parse_groups,
     parse_host,
+    parse_issuer,
+    parse_mail_domain,
     parse_optional_networks,
     parse_optional_port,
     parse_port,
+    parse_prefixes,
     parse_redis_url,
     parse_sender,
     parse_stages,
     parse_switch_url,
     parse_text,
+    parse_webhook_networks,
+    parse_webhook_secret,
 )
 
 
@@ -72,6 +78,39 @@ SETTINGS = (
     Setting("smtp_password", "", parse_text, "password for the mail relay", secret=True),
     Setting("smtp_plain_login", "0", parse_bool, "1: the password may be sent to the mail relay without TLS"),
     Setting("smtp_from", "tocsin@localhost", parse_sender, "sender address of e-mails"),
+    Setting("mail_limit", "60", build_number_parser(1, 1_000_000, "mails"), "mails that an address gets in a minute; more incidents are in one later mail", "mails"),
+    Setting("twilio_url", "https://api.twilio.com", build_url_parser("https", "http"), "interface of the provider of SMS and phone calls: Twilio, or one with the same interface"),
+    Setting("twilio_account_sid", "", parse_text, "Account SID at that provider; empty: Tocsin sends no SMS and calls nobody", needed_by=("sms", "phone")),
+    Setting("twilio_auth_token", "", parse_text, "Auth Token of that account; it also signs the callbacks", secret=True, needed_by=("sms", "phone")),
+    Setting("twilio_sms_from", "", parse_text, "number with + and the country code, or Messaging Service (MG...), that sends SMS", needed_by=("sms",)),
+    Setting("twilio_call_from", "", parse_text, "number with + and the country code that calls", needed_by=("phone",)),
+    Setting("twilio2_url", "https://api.twilio.com", build_url_parser("https", "http"), "interface of the second provider, which takes over while the first one cannot be used"),
+    Setting("twilio2_account_sid", "", parse_text, "Account SID at the second provider; empty: there is none"),
+    Setting("twilio2_auth_token", "", parse_text, "Auth Token of that account", secret=True),
+    Setting("twilio2_sms_from", "", parse_text, "number or Messaging Service that sends SMS at the second provider"),
+    Setting("twilio2_call_from", "", parse_text, "number that calls at the second provider"),
+    Setting("ntfy_url", "https://ntfy.sh", build_url_parser("http", "https"), "ntfy server of contacts that are only the name of a topic"),
+    Setting("ntfy_token", "", parse_text, "access token for that ntfy server", secret=True),
+    Setting("webhook_networks", "", parse_webhook_networks, "networks besides the internet to which URLs of users may lead, for example 10.1.2.0/24, separated by commas"),
+    Setting("phone_prefixes", "", parse_prefixes, "beginnings of the phone numbers that may get SMS and calls, separated by commas, for example +46,+1; empty: all"),
+    Setting("phone_daily_limit", "200", build_number_parser(0, 1_000_000), "what an account may use for SMS and calls within 24 hours: an SMS is 1, a call 3; 0: no limit"),
+    Setting("slack_bot_token", "", parse_text, "token of the Slack app's bot (xoxb-...); empty: Tocsin sends nothing to Slack", secret=True, needed_by=("slack",)),
+    Setting("slack_signing_secret", "", parse_text, "signing secret of the Slack app: callbacks of Slack are checked with it; empty: they are refused", secret=True),
+    Setting("slack_app_token", "", parse_text, "app-level token of the Slack app (xapp-...): `tocsin listener` gets callbacks over a connection (Socket Mode); empty: Slack sends them to web", secret=True),
+    Setting("slack_url", "https://slack.com/api", build_url_parser("http", "https"), "URL of Slack's Web API"),
+    Setting("telegram_token", "", parse_text, "token of the Telegram bot; empty: Tocsin sends nothing to Telegram", secret=True, needed_by=("telegram",)),
+    Setting("telegram_webhook_secret", "", parse_webhook_secret, "secret with which Telegram signs what it sends to web; empty: `tocsin listener` asks Telegram for it (polling)", secret=True),
+    Setting("telegram_url", "https://api.telegram.org", build_url_parser("http", "https"), "URL of Telegram's Bot API"),
+    Setting("mail_in_domain", "", parse_mail_domain, "alerts by mail: `tocsin listener` receives those to KEY@DOMAIN, with the key of an integration and this domain; empty: none"),
+    Setting("mail_in_host", "127.0.0.1", parse_host, "address on which the listener receives mails"),
+    Setting("mail_in_port", "2525", parse_port, "port on which the listener receives mails"),
+    Setting("mail_in_certificate", "", parse_file, "file with the certificate chain (PEM) with which the listener offers STARTTLS; empty: it does not"),
+    Setting("mail_in_key", "", parse_file, "file with the private key of that certificate; empty: the same file has it"),
+    Setting("oidc_issuer", "", parse_issuer, "OpenID provider with which people sign in to the pages: its issuer, with https; empty: none"),
+    Setting("oidc_name", "OpenID Connect", parse_text, "name of the OpenID provider on the sign-in page"),
+    Setting("oidc_client_id", "", parse_text, "client ID of Tocsin at the OpenID provider; its redirect URI is TOCSIN_PUBLIC_URL with /sign-in/provider/callback/"),
+    Setting("oidc_client_secret", "", parse_text, "client secret of Tocsin at the OpenID provider; empty: a public client", secret=True),
+    Setting("oidc_groups", "", parse_groups, "groups of the OpenID provider whose people join a team, for example sre=Payments,dba=Databases"),
     Setting("open_alert_status", "0", parse_bool, "1: the alert status operation needs no token"),
     Setting("dead_mans_switch_url", "", parse_switch_url, "dead-man's switch: URL that Tocsin requests by GET while it is healthy; empty: off", secret=True),
     Setting("dead_mans_switch_every", "60", build_number_parser(10, 86_400, "seconds"), "time between two requests of the dead-man's switch", "seconds"),
@@ -106,6 +145,39 @@ class Settings:
     smtp_password: str
     smtp_plain_login: bool
     smtp_from: str
+    mail_limit: int
+    twilio_url: str
+    twilio_account_sid: str
+    twilio_auth_token: str
+    twilio_sms_from: str
+    twilio_call_from: str
+    twilio2_url: str
+    twilio2_account_sid: str
+    twilio2_auth_token: str
+    twilio2_sms_from: str
+    twilio2_call_from: str
+    ntfy_url: str
+    ntfy_token: str
+    webhook_networks: tuple[str, ...]
+    phone_prefixes: tuple[str, ...]
+    phone_daily_limit: int
+    slack_bot_token: str
+    slack_signing_secret: str
+    slack_app_token: str
+    slack_url: str
+    telegram_token: str
+    telegram_webhook_secret: str
+    telegram_url: str
+    mail_in_domain: str
+    mail_in_host: str
+    mail_in_port: int
+    mail_in_certificate: str
+    mail_in_key: str
+    oidc_issuer: str
+    oidc_name: str
+    oidc_client_id: str
+    oidc_client_secret: str
+    oidc_groups: tuple[tuple[str, str], ...]
     open_alert_status: bool
     dead_mans_switch_url: str
     dead_mans_switch_every: int
@@ -187,6 +259,11 @@ def parse_settings(given: Mapping[str, Given]) -> Settings:
             f"{given['smtp_user'].name} needs TLS: without it, everybody on the way to the mail relay can read"
             " the password. Set TOCSIN_SMTP_TLS to starttls or tls, or set TOCSIN_SMTP_PLAIN_LOGIN=1"
         )
+    if bool(values["twilio2_account_sid"]) != bool(values["twilio2_auth_token"]):
+        raise BadSetting(
+            f"{given['twilio2_account_sid'].name} and {given['twilio2_auth_token'].name} must both be set, or"
+            " neither: without one of them, the second provider takes over nothing"
+        )
     values["public_url"] = values["public_url"] or _build_local_url(values["host"], values["port"])
     return Settings(**values)
 
@@ -213,6 +290,12 @@ def find_unset_in(values: Mapping[str, object], channel: str) -> str | None:
     """Do the same with the values of list_values()."""
     needed = (setting.variable for setting in SETTINGS if channel in setting.needed_by)
     return next((variable for variable in needed if not values.get(variable)), None)
+
+
+def needs_listener(settings: Settings) -> bool:
+    """Return whether a channel (tocsin/server/listener/jobs.py) or mail needs a listener process."""
+    has_job = settings.telegram_token or (settings.slack_app_token and settings.slack_bot_token)
+    return bool(has_job or settings.mail_in_domain)
 
 
 def _parse(setting: Setting, given: Given) -> Any:

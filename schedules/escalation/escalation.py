@@ -93,6 +93,37 @@ def advance(context: IncidentContext) -> tuple[IncidentState, tuple[Effect, ...]
     return incident.with_changes(exhausted=is_exhausted(incident, policy)), tuple(effects)
 
 
+def take_step_early(
+    context: IncidentContext, run: int, step: int
+) -> tuple[IncidentState, tuple[Effect, ...]] | None:
+    """Take the step after `step` of a run now, and all later steps so much earlier.
+
+    Return the incident and the effects, as advance() does; None if the run is not at this step any more, or
+    has no step left.
+    """
+    incident, policy = context.incident, context.policy
+    if not is_running(incident) or policy is None or is_exhausted(incident, policy):
+        return None
+    if (incident.escalation_run, incident.next_step) != (run, step + 1):
+        return None
+    early = get_step_due_at(incident, policy, incident.next_step) - context.now
+    if early <= timedelta():
+        return None
+    passes, index = divmod(step, len(policy.steps))
+    why = make_reason("step_early", step=_describe_step(policy, index + 1, passes + 1))
+    moved = incident.with_changes(run_started_at=incident.run_started_at - early)
+    updated, effects = advance(replace(context, incident=moved))
+    return updated, (context.build_log("escalated", why), *(_add_reason(each, why) for each in effects))
+
+
+def _add_reason(effect: Effect, why: Reason) -> Effect:
+    if not isinstance(effect, CreateNotification):
+        return effect
+    return replace(
+        effect, notification=replace(effect.notification, reason=effect.notification.reason.add(why))
+    )
+
+
 # The person, the contact and the rule of a notification.
 NotifiedKey = tuple[int, int | None, int | None]
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.effects import CreateNotification, IncidentState, NotificationState
-from models.domain.enums import OPEN_STATUSES, IncidentStatus, NotificationKind
+from models.domain.enums import KINDS_WHILE_OPEN, OPEN_STATUSES, IncidentStatus, NotificationKind
 from models.domain.facts import (
     IncidentContext,
     NotificationFacts,
@@ -24,7 +24,6 @@ MINUTE = timedelta(minutes=1)
 LATE_AFTER = MINUTE
 # Kinds that are also sent for acknowledged incidents. Another person can then be assigned or asked to help.
 # The resolve target of an SLA does not depend on an acknowledgement.
-KINDS_WHILE_OPEN = {NotificationKind.ASSIGNMENT, NotificationKind.RESPONDER, NotificationKind.SLA_RESOLVE}
 
 
 def build_key_prefix(incident: str, kind: NotificationKind, reason_key: str) -> str:

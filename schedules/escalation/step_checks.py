@@ -1,6 +1,6 @@
 """Check whether an escalation reaches other people: find steps that name only people of the step before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -30,14 +30,16 @@ def find_repeated_people(
     checked: Mapping[str, CheckedSchedule],
     start: datetime,
     end: datetime,
+    go_on: Callable[[], object] = lambda: None,
 ) -> Iterator[Problem]:
     """Yield the times in which a step names nobody who is not named by the step before.
 
     This is so if a person is on call by a schedule of each step. Steps that name the same people or the same
     schedules by intention, as a reminder, are left out. Both steps are compared at the same moment. `checked`
-    has schedules by unique_id.
+    has schedules by unique_id. `go_on` is called before each comparison, and may raise.
     """
     for place, (before, step) in enumerate(pairwise(policy.steps), start=1):
+        go_on()
         is_for_assignee = place == 1 and is_round_robin(policy) and policy.assignee_only
         if is_for_assignee or not (
             _names_other_schedule(before, step) and _names_other_schedule(step, before)

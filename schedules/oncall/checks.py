@@ -4,7 +4,7 @@ The checks read joined shifts (schedules/oncall/shifts.py). `names` gives the di
 the account by username; a username outside `names` counts as nobody.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -195,6 +195,8 @@ def _build_not_in_team(
     return Problem(ProblemKind.NOT_IN_TEAM, *span, what, (overview.schedule,), username, minor)
 
 
+# Shifts that are compared with others in one piece of work.
+PIECE = 100
 # A shift and its schedule.
 ShiftOfSchedule = tuple[Shift, ScheduleFacts]
 # Two shifts of the same person, and the time that they have in common.
@@ -206,12 +208,13 @@ def find_overlaps(
     start: datetime,
     end: datetime,
     about: ScheduleFacts | None = None,
+    go_on: Callable[[], object] = lambda: None,
 ) -> Iterator[Overlap]:
     """Yield the times in which a person is on call by two schedules or twice by one, in order of their start.
 
     The shifts are the joined ones of [start, end). With `about`, yield only overlaps of this schedule. Of
     several shifts that a person has by one schedule at the same time, only the longest is compared. Overlaps
-    that are intended are left out.
+    that are intended are left out. `go_on` is called before each `PIECE` of shifts, and may raise.
     """
     ordered = sorted(
         ((shift, schedule) for schedule, found in schedule_shifts for shift in found),
@@ -219,7 +222,9 @@ def find_overlaps(
     )
     # By person and schedule.
     active: dict[str, dict[int, ShiftOfSchedule]] = {}
-    for shift, schedule in ordered:
+    for place, (shift, schedule) in enumerate(ordered):
+        if place % PIECE == 0:
+            go_on()
         begins = max(shift.start, start)
         theirs = active.setdefault(shift.username, {})
         rows = list(theirs) if about is None or schedule is about else [about.row]
@@ -273,10 +278,11 @@ def group_double_shifts(
     start: datetime,
     end: datetime,
     names: Mapping[str, str],
+    go_on: Callable[[], object] = lambda: None,
 ) -> Iterator[Problem]:
     """Yield overlaps as problems; more than `MAX_SEPARATE` of a person and the same schedules are one."""
     found: dict[tuple[str, frozenset[int]], _OverlapGroup] = {}
-    for overlap in find_overlaps(schedule_shifts, start, end):
+    for overlap in find_overlaps(schedule_shifts, start, end, go_on=go_on):
         (shift, one), (_, other), span = overlap
         group = found.setdefault((shift.username, frozenset((one.row, other.row))), _OverlapGroup())
         group.count += 1

@@ -15,6 +15,14 @@ LATER_DELAYS = (
 # Retries for thirty minutes are guaranteed; an outage of a mail relay often ends within the hour.
 GIVE_UP_AFTER = timedelta(minutes=60)
 
+# The longest delay that a provider can ask for (Retry-After).
+MAX_RETRY_AFTER = timedelta(hours=1)
+
+# A message of high urgency also goes to the next contact of the person after so many attempts, or so long
+# after the first one. A person who sleeps must not wait for a provider that hangs.
+FAIL_OVER_ATTEMPTS = 3
+FAIL_OVER_AFTER = timedelta(minutes=1)
+
 # An attempt takes at most this long (DEADLINE_S in workers/delivery/transport/channel.py). A refusal counts
 # against an address only if the attempt began this much later than an attempt that another address accepted:
 # a relay that refuses everybody may recover between two simultaneous attempts.
@@ -34,6 +42,7 @@ class FailedAttempt:
     - `others_accepted`: between the first refusal and this one, the relay accepted another address.
     - `is_awaited`: an incident of the message is triggered, and nobody has acknowledged it.
     - `is_test`: a test message, which somebody waits for.
+    - `retry_after`: the provider asks not to be tried earlier.
     """
 
     at: datetime
@@ -43,6 +52,7 @@ class FailedAttempt:
     others_accepted: bool = False
     is_awaited: bool = False
     is_test: bool = False
+    retry_after: timedelta | None = None
 
     @property
     def age(self) -> timedelta:
@@ -82,7 +92,11 @@ def get_evidence_times(first_refused_at: datetime, at: datetime) -> tuple[dateti
 
 
 def get_delay(failed: FailedAttempt) -> timedelta:
-    """Return how long to wait after this attempt."""
+    """Return how long to wait after this attempt: as long as the provider asks, but at most an hour."""
+    return max(_get_usual_delay(failed), min(failed.retry_after or timedelta(), MAX_RETRY_AFTER))
+
+
+def _get_usual_delay(failed: FailedAttempt) -> timedelta:
     for age, delay in LATER_DELAYS:
         if failed.age >= age:
             return delay
