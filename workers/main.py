@@ -11,10 +11,11 @@ from runtime import garbage
 from runtime.settings import Settings, list_values
 from runtime.signals import Signals, exit_after
 from workers import middleware
-from workers.alerts import lane_actors, process_lane, process_router
+from workers.alerts import amazon, lane_actors, process_lane, process_router
 from workers.broker import broker
-from workers.delivery import deliver
-from workers.periodic import missing_heartbeats, release_maintenance
+from workers.delivery import deliver, replies
+from workers.outbound import sender
+from workers.periodic import expired_entities, missing_heartbeats, release_maintenance
 from workers.timers import fire, on_config_change
 
 log = structlog.get_logger()
@@ -27,7 +28,10 @@ ACTORS = (
     on_config_change,
     release_maintenance,
     missing_heartbeats,
+    expired_entities,
     deliver,
+    sender,
+    replies,
 )
 
 show_liveness = middleware.ShowLiveness()
@@ -42,7 +46,10 @@ def configure(settings: Settings, redis_url: str) -> None:
         log.warning(problem)
     show_liveness.configure(settings)
     process_lane.configure(settings.pipeline_queues)
+    amazon.configure(settings)
     deliver.configure(settings)
+    sender.configure(settings)
+    replies.configure(settings)
     broker.connect(redis_url)
     garbage.freeze_loaded()
     garbage.collect_rarely()

@@ -20,6 +20,7 @@ from models.store.migrate import require_schema
 from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, list_values, load
+from workers.outbound import sender
 from workers.pause import pause_check
 from workers.poller import Poller
 
@@ -127,14 +128,17 @@ class ShowLiveness(dramatiq.Middleware):
 
 
 class Polling(dramatiq.Middleware):
-    """Look for pending work in the database while the worker runs."""
+    """Look for pending work in the database while the worker runs. Send to outbound integrations."""
 
     def after_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         self._poller = Poller()
         self._poller.start()
+        self._sender = sender.start()
 
     def before_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         self._poller.stop()
+        self._sender.stop()
 
     def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         self._poller.join()
+        self._sender.join()

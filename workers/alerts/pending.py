@@ -1,6 +1,6 @@
 """Load the pending work of a lane: receipts before the first stage, events after a queue split."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -24,7 +24,10 @@ from workers.alerts.pieces import Piece
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """A pending receipt (with `body` or `piece`), or a pending event at a queue split (with `item`)."""
+    """A pending receipt (with `body` or `piece`), or a pending event at a queue split (with `item`).
+
+    `received_at` is when a receipt was received that was a dead letter since then.
+    """
 
     trace_id: str
     receipt: int
@@ -32,13 +35,18 @@ class PendingWork:
     accepted_at: datetime
     source: str = ""
     body: bytes = b""
+    headers: Mapping[str, str] | None = None
     position: int = 0
     event: int | None = None
     item: AlertInProgress | None = None
     piece: Piece | None = None
-    is_replayed: bool = False
+    received_at: datetime | None = None
     # More events of the same receipt follow.
     is_followed: bool = False
+
+    @property
+    def is_replayed(self) -> bool:
+        return self.received_at is not None
 
     @property
     def is_released(self) -> bool:
@@ -82,15 +90,19 @@ MAX_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _StoredReceipt:
-    """A pending receipt with its body, or with a piece of its parsed alerts."""
+    """A pending receipt with its body, or with a piece of its parsed alerts.
+
+    `received_at` is as in PendingWork.
+    """
 
     trace_id: str
     receipt: int
     integration: int
     accepted_at: datetime
     source: str
-    is_replayed: bool
+    received_at: datetime | None
     body: bytes = b""
+    headers: Mapping[str, str] | None = None
     piece: Piece | None = None
 
 
@@ -131,7 +143,7 @@ class _ReceiptQueries:
                 break
             taken.append(receipt)
         rows = self.bodies.rows(lane=row, receipts=taken) if taken else []
-        return [_build_stored(*columns, body=bytes(body)) for *columns, body in rows]
+        return [_build_stored(*rest, headers=headers, body=bytes(body)) for *rest, headers, body in rows]
 
 
 def _build_stored(
@@ -143,6 +155,7 @@ def _build_stored(
     source: str,
     *,
     body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
     piece: Piece | None = None,
 ) -> _StoredReceipt:
     return _StoredReceipt(
@@ -151,8 +164,9 @@ def _build_stored(
         integration,
         replayed_at or received_at,
         source,
-        is_replayed=replayed_at is not None,
+        received_at if replayed_at is not None else None,
         body=body,
+        headers=headers,
         piece=piece,
     )
 
@@ -177,7 +191,10 @@ def _build_queries(owner: str, condition: Callable[[], peewee.Expression]) -> _R
         return select_pending(*columns).where(in_bound(Receipt.id, "receipts"))
 
     return _ReceiptQueries(
-        owner, Prepared(select_head), Prepared(lambda: select_taken(Receipt.body)), Prepared(select_taken)
+        owner,
+        Prepared(select_head),
+        Prepared(lambda: select_taken(Receipt.headers, Receipt.body)),
+        Prepared(select_taken),
     )
 
 
@@ -208,8 +225,9 @@ def _build_receipt(one: _StoredReceipt) -> PendingWork:
         one.accepted_at,
         one.source,
         one.body,
+        one.headers,
         piece=one.piece,
-        is_replayed=one.is_replayed,
+        received_at=one.received_at,
     )
 
 
@@ -220,7 +238,16 @@ def load_pending_for_router(router: GlobalRouter, limit: int) -> list[RouterLane
 
 
 def _build_router_lane(routing: CompiledRouter, one: _StoredReceipt) -> RouterLane:
-    lane = RouterLane(routing, one.trace_id, one.receipt, one.source, RequestBody(one.body), one.accepted_at)
+    body = RequestBody(one.body, one.headers)
+    lane = RouterLane(
+        routing,
+        one.trace_id,
+        one.receipt,
+        one.source,
+        body,
+        one.accepted_at,
+        received_at=one.received_at,
+    )
     if one.piece is None or one.piece.body.error is not None:
         # Without alerts, the empty body is parsed and fails.
         return lane
@@ -315,7 +342,7 @@ def _build_work(row: Event, *, is_followed: bool) -> PendingWork:
         entity_id=row.entity_id,
         parsed=_build_parsed(row),
         options=parse_options(row.alert.get("options")),
-        released_at=_parse_released_at(row),
+        released_at=_parse_moment(row.alert.get("released_at")),
         group_size=row.group_size,
     )
     reasons = tuple(list_reasons(row))
@@ -332,8 +359,7 @@ def _build_work(row: Event, *, is_followed: bool) -> PendingWork:
     )
 
 
-def _parse_released_at(row: Event) -> datetime | None:
-    text = row.alert.get("released_at")
+def _parse_moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
@@ -351,6 +377,10 @@ def _build_parsed(row: Event) -> ParsedAlert:
         suppressed=row.suppressed,
         source_at=row.source_at,
         requested_options=stored["requested_options"],
+        is_comment=stored.get("is_comment", False),
+        is_resent="resent_until" in stored,
+        ends_at=_parse_moment(stored.get("resent_until")),
+        is_expiry=stored.get("is_expiry", False),
         is_ping=stored.get("is_ping", False),
         is_own=stored.get("is_own", False),
     )
@@ -415,6 +445,7 @@ _BODIES = Prepared(
             Receipt.received_at,
             Receipt.replayed_at,
             Receipt.source,
+            Receipt.headers,
             Receipt.body,
         )
         .where(in_bound(Receipt.id, "receipts"), Receipt.state == WorkState.PENDING)
@@ -447,8 +478,9 @@ def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
         return found
     found.others |= {receipts[receipt] for (receipt,) in _WITH_PIECES.rows(receipts=list(receipts))}
     taken = [receipt for receipt, row in receipts.items() if row not in found.others]
-    for row, *columns, body in _BODIES.rows(receipts=taken):
-        found.work.setdefault(row, []).append(_build_receipt(_build_stored(*columns, body=bytes(body))))
+    for row, *columns, headers, body in _BODIES.rows(receipts=taken):
+        stored = _build_stored(*columns, headers=headers, body=bytes(body))
+        found.work.setdefault(row, []).append(_build_receipt(stored))
     return found
 
 

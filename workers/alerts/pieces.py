@@ -1,4 +1,5 @@
 """Divide receipts with many alerts into pieces, each in its own transaction (decision 0029).
+from models.load.source_setups import load_source_facts
 
 The body is read and parsed before the transaction, once per process. The alerts are kept until the last piece
 is done. How many alerts are done is in the database, so another process continues at the same place.
@@ -15,10 +16,11 @@ from dataclasses import dataclass, field
 from threading import get_ident
 from time import monotonic
 
+from models.load.source_setups import load_source_facts
 from models.store.base import STORE_ERRORS, store
 from models.tables.events import Receipt
 from pipeline.alert import ParsedAlert
-from pipeline.stages.normalize import parse_body
+from pipeline.stages.normalize import build_body, parse_body
 from workers.alerts.batches import BatchSize
 
 # The CPU time of a piece on SQLite. The rest of 40 ms is for the commit, and for alerts that take longer than
@@ -118,13 +120,15 @@ def get_piece(receipt: int, lane: Hashable, start: int, events_written: int, lim
 
 def parse(missing: NotParsed) -> None:
     """Read and parse the body of a receipt and keep its alerts. Needs a connection, but no transaction."""
-    found = Receipt.select(Receipt.source, Receipt.body).where(Receipt.id == missing.receipt).tuples().first()
+    query = Receipt.select(Receipt.source, Receipt.integration, Receipt.body, Receipt.headers)
+    found = query.where(Receipt.id == missing.receipt).tuples().first()
     if found is None:
         return
-    source, raw = found
+    source, integration, raw, headers = found
     body = ParsedBody(missing.lane)
+    request = build_body(source, bytes(raw), headers, lambda: load_source_facts(integration))
     try:
-        body.alerts = [pickle.dumps(alert) for alert in parse_body(source, bytes(raw))]
+        body.alerts = [pickle.dumps(alert) for alert in parse_body(source, request)]
     except STORE_ERRORS:
         raise
     except Exception as error:

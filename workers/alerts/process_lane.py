@@ -28,7 +28,7 @@ from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
 from workers import config_cache
-from workers.alerts import load_lane_state, pieces, report_dead_letters, retry
+from workers.alerts import amazon, load_lane_state, pieces, report_dead_letters, retry
 from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,
@@ -148,12 +148,18 @@ def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: dat
 
 
 def _run_parsed(work: Callable[[frozenset[int]], T]) -> T:
-    """Run a transaction with all locks. Parse the body of a receipt in pieces before it."""
+    """Run a transaction with all locks. Parse the body of a receipt in pieces before it, and ask Amazon."""
+    asked = 0
     while True:
         try:
             return retry.run_with_locks(work)
         except pieces.NotParsed as missing:
             pieces.parse(missing)
+        except amazon.AnswerMissing as missing:
+            asked += 1
+            if asked > amazon.MAX_QUESTIONS:
+                raise
+            amazon.ask(missing)
 
 
 def _process_next(
@@ -196,6 +202,8 @@ def _process_alone(batch: _Batch, work: PendingWork) -> tuple[frozenset[int], Ma
     channels: frozenset[int] = frozenset()
     try:
         items = build_items(work)
+    except amazon.AnswerMissing:
+        raise
     except Exception as error:
         return _report(batch, work, _mark_receipt(batch, work, error)), {}
     written = list_written(work)

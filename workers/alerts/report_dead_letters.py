@@ -24,7 +24,7 @@ from models.write.apply import apply
 from pipeline.alert import Alert
 from pipeline.incidents import dead_letter_incident, skipped_rules_incident
 from pipeline.lane_state import EntityKey, LaneState
-from workers.alerts import load_lane_state, retry
+from workers.alerts import amazon, load_lane_state, retry
 from workers.delivery import deliver
 
 log = structlog.get_logger()
@@ -32,6 +32,8 @@ log = structlog.get_logger()
 
 def describe_error(error: Exception, stage: str) -> Reason:
     """Return the class of an error and the stage. The error's text may quote what users wrote."""
+    if isinstance(error, amazon.CertificateUnavailable):
+        return error.reason
     return make_reason("alert_failed", error=type(error).__name__, stage=stage)
 
 

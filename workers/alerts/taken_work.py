@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import peewee
 
 from models.domain.enums import WorkState
+from models.load.source_setups import load_source_facts
 from models.store import bulk
 from models.store.prepared import Prepared, in_bound
 from models.tables.events import Event, Receipt, ReceiptProgress
 from pipeline.run_stages import AlertInProgress
-from pipeline.stages.normalize import build_alerts, parse_alerts
+from pipeline.stages.normalize import build_alerts, build_body, parse_alerts
+from workers.alerts import amazon
 from workers.alerts.pending import PendingWork
 
 
@@ -73,13 +75,23 @@ def find_pieces(
 def build_items(work: PendingWork) -> Sequence[AlertInProgress]:
     """Return the alerts of a receipt, of its piece, or of an event. Raises the error of a bad body.
 
+    Raises AnswerMissing if Amazon must be asked before (workers/alerts/amazon.py).
+
     Of a replayed receipt in pieces, the alerts that are stored already are left out.
     """
     if work.item is not None:
         return (work.item,)
     if work.piece is None:
+        raw = build_body(work.source, work.body, work.headers, lambda: load_source_facts(work.integration))
+        body = amazon.complete(work.source, raw)
         alerts = parse_alerts(
-            work.trace_id, work.receipt, work.integration, work.source, work.body, work.accepted_at
+            work.trace_id,
+            work.receipt,
+            work.integration,
+            work.source,
+            body,
+            work.accepted_at,
+            received_at=work.received_at,
         )
         return [AlertInProgress(alert) for alert in alerts]
     alerts = build_alerts(
@@ -90,6 +102,7 @@ def build_items(work: PendingWork) -> Sequence[AlertInProgress]:
         work.piece.alerts,
         len(work.piece.body.alerts),
         work.piece.start,
+        received_at=work.received_at,
     )
     written = list_written(work) if work.is_replayed else ()
     return [AlertInProgress(alert) for alert in alerts if alert.event_id not in written]

@@ -5,23 +5,30 @@ with the same Message-ID.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib import import_module
 from threading import get_ident
+from typing import NamedTuple, cast
 
 import dramatiq
 import structlog
 
 from models.domain.channels import DELIVERY_CHANNELS, STAKEHOLDER_CHANNEL, get_channel_name
+from models.domain.enums import NotificationStatus
 from models.domain.reasons import Reason, make_reason
+from models.lifecycle import toll_limits
 from models.store.base import STORE_ERRORS, store
 from models.tables.notifications import Message
 from runtime import metrics
 from runtime.settings import Settings
 from workers.broker import broker
+from workers.delivery import bundles, changes, fail_over
 from workers.delivery.attempts import DeliveryOutcome
+from workers.delivery.channel_runtime import ChannelRuntime, Entered
+from workers.delivery.early_steps import take_steps_early
+from workers.delivery.free_connection import release_connection
 from workers.delivery.outbox import (
     RECORDED_OUTCOMES,
     Claimed,
@@ -29,45 +36,50 @@ from workers.delivery.outbox import (
     NotificationCounts,
     claim,
     is_due,
+    list_due_channels,
     record_attempt,
 )
 from workers.delivery.render import RenderedMessage, render_message
+from workers.delivery.threads import DeliveryThreads
 from workers.delivery.transport.channel import (
+    ChangingConnection,
     Channel,
+    ChannelOfHosts,
+    HostError,
     Refused,
     RelayConnection,
     RelayError,
-    TemporaryError,
+    SendError,
     UnusableAddress,
 )
-from workers.delivery.transport.relay_gate import RelayGate
+from workers.delivery.transport.host_gates import MAX_THREADS as THREADS_TO_HOSTS
+from workers.delivery.transport.host_gates import THREADS_PER_ACCOUNT
+from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, report_down
 
 log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class ChannelRuntime:
-    """A channel of this process, with the gate of its relay."""
-
-    name: str
-    channel: Channel
-    public_url: str
-    gate: RelayGate = field(default_factory=RelayGate)
-
-
 _runtimes: dict[int, ChannelRuntime] = {}
 
-# The message that each thread of this process sends now. A clock that is set forward expires all claims, so
-# claims alone are not enough.
-_in_flight: dict[int, int] = {}
+# The channel and the message that each thread of this process sends now. A clock that is set forward expires
+# all claims, so claims alone are not enough.
+_in_flight: dict[int, tuple[int, Claimed]] = {}
 
 
 def configure(settings: Settings) -> None:
     """Create the channels with these settings; once, when a process starts."""
+    bundles.configure(settings)
+    toll_limits.configure(settings)
     for number, spec in DELIVERY_CHANNELS.items():
         channel = create_channel(spec.name, settings)
-        gate = RelayGate(max_threads=1) if number == STAKEHOLDER_CHANNEL else RelayGate()
+        gate = RelayGate(max_threads=_get_max_threads(number, channel))
         _runtimes[number] = ChannelRuntime(spec.name, channel, settings.public_url, gate)
+
+
+def _get_max_threads(number: int, channel: Channel) -> int:
+    if number == STAKEHOLDER_CHANNEL:
+        return 1
+    return THREADS_TO_HOSTS if isinstance(channel, ChannelOfHosts) else MAX_THREADS
 
 
 def create_channel(name: str, settings: Settings) -> Channel:
@@ -81,7 +93,7 @@ def declare_actor(channel: int) -> "dramatiq.Actor[[], None]":
     name = f"deliver.{get_channel_name(channel)}"
 
     def deliver() -> None:
-        send_due(channel)
+        hand_over(channel)
 
     declare = dramatiq.actor(broker=broker, queue_name=name, actor_name=name)
     return declare(deliver)
@@ -101,6 +113,31 @@ def enqueue(channels: Iterable[int]) -> None:
             ACTORS[channel].send()
 
 
+def hand_over(channel: int) -> None:
+    """Let a thread of the channel send its due messages, so that a provider that hangs holds no other thread.
+
+    Without the threads of a worker, for example in a command, send them before returning.
+    """
+    if not threads.request(channel, _runtimes[channel].gate.max_threads):
+        send_due(channel)
+
+
+def hand_over_due() -> None:
+    """Let the threads of all channels that have due messages send them."""
+    for channel in list_due_channels(store().now()):
+        # A message of a channel that this program does not have stays.
+        if channel in _runtimes:
+            hand_over(channel)
+
+
+def fail_over_late(now: datetime | None = None) -> None:
+    """Notify other contacts, and other people, for messages of high urgency that are not sent in time."""
+    at = now or store().now()
+    down = [channel for channel, runtime in _runtimes.items() if runtime.is_down()]
+    for message in fail_over.fail_over_late(at, down):
+        enqueue(take_steps_early(message, at))
+
+
 def send_due(channel: int, now: datetime | None = None) -> int:
     """Send all due messages of a channel. Return how many messages were processed.
 
@@ -109,13 +146,35 @@ def send_due(channel: int, now: datetime | None = None) -> int:
     """
     runtime = _runtimes[channel]
     handled = 0
-    while runtime.gate.enter():
+    while (entered := runtime.enter()) is not None:
+        was_down = entered.gate.is_down()
         try:
-            handled += _send_batch(runtime, channel, now)
+            handled += _send_batch(runtime, entered, channel, now)
+            if DELIVERY_CHANNELS[channel].can_change:
+                handled += _send_changes(runtime, entered, channel, now)
         finally:
-            look_again = runtime.gate.leave()
-        if not look_again:
+            look_again = entered.gate.leave()
+        fails = entered.gate.is_down() and not was_down
+        if not (look_again or (fails and runtime.has_other(entered.provider))):
             break
+    return handled
+
+
+# The threads of the channels of this process. They run while its worker runs.
+threads = DeliveryThreads(lambda channel: send_due(channel))
+
+
+def _send_changes(runtime: ChannelRuntime, entered: Entered, channel: int, now: datetime | None) -> int:
+    """Send the due changes of sent messages. New messages go first. Return how many were processed."""
+    if runtime.channel.find_missing_setting():
+        return 0
+    handled = 0
+    conn = cast(ChangingConnection, entered.provider.create_connection())
+    try:
+        while changes.send_next(channel, runtime.name, conn, entered.gate, runtime.public_url, now):
+            handled += 1 + _send_batch(runtime, entered, channel, now)
+    finally:
+        conn.close()
     return handled
 
 
@@ -124,23 +183,23 @@ def send_claimed(message: Message) -> DeliveryAttempt:
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
-        attempt = _deliver(runtime, conn, Claimed(message.id), None)
+        attempt = _deliver(runtime, runtime.gate, conn, Claimed(message.id), None)
     finally:
         conn.close()
     _record(message.channel, attempt)
     return attempt
 
 
-def _send_batch(runtime: ChannelRuntime, channel: int, now: datetime | None) -> int:
+def _send_batch(runtime: ChannelRuntime, entered: Entered, channel: int, now: datetime | None) -> int:
     """Send messages over one connection until none is due or the relay fails."""
-    conn = runtime.channel.create_connection()
+    conn = entered.provider.create_connection()
     handled = 0
     attempt: DeliveryAttempt | None = None
     try:
         while (claimed := _record_and_claim(channel, attempt, now)) is not None:
-            attempt = _deliver(runtime, conn, claimed, now)
+            attempt = _deliver(runtime, entered.gate, conn, claimed, now)
             handled += 1
-            if attempt.outcome is DeliveryOutcome.RELAY_DOWN:
+            if attempt.outcome is DeliveryOutcome.RELAY_DOWN and not runtime.is_of_hosts:
                 _record(channel, attempt)
                 break
     finally:
@@ -155,18 +214,37 @@ def _record_and_claim(channel: int, attempt: DeliveryAttempt | None, now: dateti
         return None
     with store().write_transaction():
         counts = record_attempt(attempt) if attempt is not None else {}
-        claimed = claim(channel, now or store().now(), list(_in_flight.values()))
-        if claimed is not None:
-            _in_flight[get_ident()] = claimed.row
+        claimed = None if threads.is_stopping() else _claim_next(channel, now or store().now())
     if attempt is not None:
-        _count(channel, attempt, counts)
+        _finish(channel, attempt, counts)
+    return claimed
+
+
+def _claim_next(channel: int, now: datetime) -> Claimed | None:
+    in_flight = list(_in_flight.items())
+    accounts = Counter(
+        claimed.account
+        for thread, (other, claimed) in in_flight
+        if other == channel and thread != get_ident() and _runtimes[channel].is_of_hosts
+    )
+    full = [account for account, number in accounts.items() if number >= THREADS_PER_ACCOUNT]
+    claimed = claim(channel, now, [claimed.row for _, (_, claimed) in in_flight], full)
+    if claimed is not None:
+        _in_flight[get_ident()] = channel, claimed
     return claimed
 
 
 def _record(channel: int, attempt: DeliveryAttempt) -> None:
     with store().write_transaction():
         counts = record_attempt(attempt)
+    _finish(channel, attempt, counts)
+
+
+def _finish(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -> None:
+    """Count the attempt. If its notifications failed, see whether the next step must be taken early."""
     _count(channel, attempt, counts)
+    if counts.get(NotificationStatus.FAILED):
+        enqueue(take_steps_early(attempt.message.row, attempt.at))
 
 
 def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -> None:
@@ -178,73 +256,134 @@ def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -
 
 
 def _deliver(
-    runtime: ChannelRuntime, conn: RelayConnection, claimed: Claimed, now: datetime | None
+    runtime: ChannelRuntime,
+    gate: RelayGate,
+    conn: RelayConnection,
+    claimed: Claimed,
+    now: datetime | None,
 ) -> DeliveryAttempt:
-    """Make one delivery attempt.
+    """Make one delivery attempt. `gate` is that of the provider.
 
     Raise only errors of the database: then the claim expires, and a worker retries.
     """
     at = now or store().now()
     began = time.monotonic()
     rendered = RenderedMessage(None)
+    host_gate: RelayGate | None = None
     try:
         rendered = render_message(claimed.row, runtime.public_url, at)
         can_be_sent = rendered.message is not None and rendered.obstacle is None
-        if can_be_sent and not runtime.channel.find_missing_setting() and conn.open():
-            # Connecting can take seconds, and the incident may have changed meanwhile.
-            rendered = render_message(claimed.row, runtime.public_url, at)
-        outcome, detail = _send(runtime, conn, rendered)
+        if can_be_sent and not runtime.channel.find_missing_setting():
+            host_gate = _enter_host(runtime, rendered)
+            gate = host_gate or gate
+            with release_connection():
+                is_new = conn.open()
+            if is_new:
+                # Connecting can take seconds, and the incident may have changed meanwhile.
+                rendered = render_message(claimed.row, runtime.public_url, at)
+        result = _send(runtime, gate, conn, rendered)
     except STORE_ERRORS:
         raise
+    except SendError as error:
+        outcome = _classify_error(runtime, gate, error)
+        result = _Result(outcome, error.reason, error.provider, "", error.retry_after)
     except Exception as error:
-        outcome, detail = _classify_error(runtime, claimed, error)
+        log.exception("message could not be rendered or sent", channel=runtime.name, message=claimed.row)
+        why = make_reason("internal_error", error=type(error).__name__)
+        result = _Result(DeliveryOutcome.TEMPORARY, why)
+    finally:
+        if host_gate is not None:
+            host_gate.leave()
     milliseconds = round((time.monotonic() - began) * 1000)
     log.info(
         "delivery attempted",
         channel=runtime.name,
         message=claimed.row,
-        outcome=outcome.value,
-        detail=str(detail),
+        outcome=result.outcome.value,
+        detail=str(result.detail),
         milliseconds=milliseconds,
     )
-    return DeliveryAttempt(claimed, at, outcome, detail, milliseconds, rendered.included, rendered.cancelled)
+    return DeliveryAttempt(
+        claimed,
+        at,
+        result.outcome,
+        result.detail,
+        milliseconds,
+        rendered.included,
+        rendered.cancelled,
+        result.provider,
+        result.provider_id,
+        result.retry_after,
+    )
+
+
+class _Result(NamedTuple):
+    """What became of one attempt, in the words of DeliveryAttempt."""
+
+    outcome: DeliveryOutcome
+    detail: Reason
+    provider: str = ""
+    provider_id: str = ""
+    retry_after: timedelta | None = None
+
+
+class _HostPaused(SendError):
+    """The host does not answer other messages."""
+
+
+class _HostBusy(SendError):
+    """Enough threads send to the host."""
+
+
+def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage) -> RelayGate | None:
+    """Enter the gate of the host of a message; None if the channel has no hosts.
+
+    Raise _HostPaused or _HostBusy if no thread may send to the host now.
+    """
+    if not isinstance(runtime.channel, ChannelOfHosts) or rendered.message is None:
+        return None
+    entered = runtime.hosts.enter(runtime.channel.get_host(rendered.message.to))
+    if isinstance(entered, RelayGate):
+        return entered
+    retry_after = timedelta(seconds=entered.pause_s)
+    if entered.is_down:
+        raise _HostPaused(make_reason("host_paused"), retry_after=retry_after)
+    raise _HostBusy(make_reason("host_busy"), retry_after=retry_after)
 
 
 def _send(
-    runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage
-) -> tuple[DeliveryOutcome, Reason]:
+    runtime: ChannelRuntime, gate: RelayGate, conn: RelayConnection, rendered: RenderedMessage
+) -> _Result:
     if rendered.message is None:
-        return DeliveryOutcome.CANCELLED, make_reason("nothing_to_send")
+        return _Result(DeliveryOutcome.CANCELLED, make_reason("nothing_to_send"))
     if missing_setting := runtime.channel.find_missing_setting():
-        return DeliveryOutcome.NOT_CONFIGURED, make_reason("not_configured", problem=missing_setting)
+        return _Result(DeliveryOutcome.NOT_CONFIGURED, make_reason("not_configured", problem=missing_setting))
     if rendered.obstacle is not None:
-        return rendered.obstacle
+        return _Result(*rendered.obstacle)
     if not rendered.message.to:
-        return DeliveryOutcome.UNUSABLE, make_reason("contact_deleted")
-    detail = conn.send(rendered.message)
-    runtime.gate.record_success()
-    return DeliveryOutcome.SENT, detail
+        return _Result(DeliveryOutcome.UNUSABLE, make_reason("contact_deleted"))
+    with release_connection():
+        accepted = conn.send(rendered.message)
+    gate.record_success()
+    return _Result(DeliveryOutcome.SENT, accepted.reason, accepted.provider, accepted.provider_id)
 
 
-def _classify_error(
-    runtime: ChannelRuntime, claimed: Claimed, error: Exception
-) -> tuple[DeliveryOutcome, Reason]:
+def _classify_error(runtime: ChannelRuntime, gate: RelayGate, error: SendError) -> DeliveryOutcome:
     match error:
+        case _HostPaused():
+            return DeliveryOutcome.HOST_PAUSED
+        case _HostBusy():
+            return DeliveryOutcome.HOST_BUSY
         case Refused():
-            runtime.gate.record_success()
-            return DeliveryOutcome.REFUSED, error.reason
+            gate.record_success()
+            return DeliveryOutcome.REFUSED
         case UnusableAddress():
-            return DeliveryOutcome.UNUSABLE, error.reason
-        case TemporaryError():
-            runtime.gate.record_success()
-            return DeliveryOutcome.TEMPORARY, error.reason
+            return DeliveryOutcome.UNUSABLE
+        case HostError():
+            gate.record_failure()
+            return DeliveryOutcome.TEMPORARY
         case RelayError():
-            if runtime.gate.record_failure():
-                log.warning(
-                    "relay cannot be used, one thread tries it again",
-                    channel=runtime.name,
-                    detail=str(error),
-                )
-            return DeliveryOutcome.RELAY_DOWN, error.reason
-    log.exception("message could not be rendered or sent", channel=runtime.name, message=claimed.row)
-    return DeliveryOutcome.TEMPORARY, make_reason("internal_error", error=type(error).__name__)
+            report_down(runtime.name, gate, error)
+            return DeliveryOutcome.RELAY_DOWN
+    gate.record_success()
+    return DeliveryOutcome.TEMPORARY

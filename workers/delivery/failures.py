@@ -3,7 +3,7 @@
 The attempts of all workers are in the database, so all workers see which addresses a relay accepts.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import peewee
@@ -27,7 +27,13 @@ class _Refused(NamedTuple):
 
 
 def load_failed_attempt(
-    message: int, at: datetime, attempts: int, first_attempt_at: datetime, *, is_refusal: bool
+    message: int,
+    at: datetime,
+    attempts: int,
+    first_attempt_at: datetime,
+    *,
+    is_refusal: bool,
+    retry_after: timedelta | None = None,
 ) -> FailedAttempt:
     """Load the facts after an attempt at `at`. `attempts` counts it too."""
     is_test = others_accepted = False
@@ -44,6 +50,7 @@ def load_failed_attempt(
         others_accepted=others_accepted,
         is_awaited=is_late and _is_awaited(message),
         is_test=is_test,
+        retry_after=retry_after,
     )
 
 

@@ -6,18 +6,24 @@ The number of statements is constant. The on-call configuration is cached by its
 from collections.abc import Mapping
 from datetime import datetime
 
+import peewee
+
 from models.domain.effects import IncidentState
-from models.domain.enums import IncidentStatus
+from models.domain.enums import IncidentStatus, NotificationStatus
 from models.domain.reasons import Reason, write_clause
 from models.load.incidents import load_states
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event
 from models.tables.incidents import IncidentLog
-from pipeline.messages import MAX_SOURCES, IncidentDetails, NextStep, list_labels
+from models.tables.notifications import Notification
+from pipeline.messages.incidents import MAX_SOURCES, IncidentDetails, NextStep, list_labels
 from schedules.escalation import escalation
 from schedules.escalation.notifications import list_names
 from workers.config_cache import get_oncall_configs
+
+# At most this many other people are named.
+MAX_ALSO_NOTIFIED = 10
 
 _OPENED_BY = Prepared(
     lambda: (
@@ -36,9 +42,24 @@ _LAST_LOG = Prepared(
     )
 )
 
+_NOTIFIED = Prepared(
+    lambda: (
+        Notification.select(User.first_name, User.last_name, User.email)
+        .join(User)
+        .where(
+            Notification.incident == bind("incident"),
+            Notification.user != bind("reader"),
+            Notification.state.in_([NotificationStatus.PENDING, NotificationStatus.SENT]),
+        )
+        .group_by(User.id, User.first_name, User.last_name, User.email)
+        .order_by(peewee.fn.MIN(Notification.id))
+        .limit(MAX_ALSO_NOTIFIED)
+    )
+)
 
-def load_details(incident_row: int, now: datetime) -> IncidentDetails:
-    """Load the details of an incident as it is now. Needs a connection, but no transaction."""
+
+def load_details(incident_row: int, reader: int, now: datetime) -> IncidentDetails:
+    """Load the details of an incident as it is now, for a user. Needs a connection, but no transaction."""
     opened = _OPENED_BY.first(incident=incident_row)
     alert, began_at = opened if opened is not None else ({}, None)
     (incident,) = load_states([incident_row])
@@ -53,8 +74,16 @@ def load_details(incident_row: int, now: datetime) -> IncidentDetails:
         acknowledged_by=by,
         acknowledged_at=at,
         ended_by=write_clause(resolved[1]) if resolved is not None else "",
+        also_notified=_find_also_notified(incident_row, reader),
         next_step=_find_next_step(incident, now),
     )
+
+
+def _find_also_notified(incident_row: int, reader: int) -> tuple[str, ...]:
+    """Return the names of other people who were or will be notified of the incident, in this order."""
+    rows = _NOTIFIED.rows(incident=incident_row, reader=reader)
+    names = (f"{first} {last}".strip() or email.partition("@")[0] for first, last, email in rows)
+    return tuple(names)
 
 
 def _find_acknowledgement(incident_row: int) -> tuple[str, datetime | None]:

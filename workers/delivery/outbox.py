@@ -12,7 +12,8 @@ from models.domain.reasons import Reason, make_reason
 from models.store import bulk
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, in_list
-from models.tables.notifications import Attempt, Message, Notification
+from models.tables.notifications import Attempt, Message, MessageUpdate, Notification
+from models.write.delivery_reports import apply_early_report, lock_reports
 from schedules.timers.retries import (
     HOLD,
     FailedAttempt,
@@ -22,7 +23,8 @@ from schedules.timers.retries import (
     needs_other_address,
 )
 from workers.delivery.attempts import DeliveryOutcome
-from workers.delivery.daily import move_to_daily
+from workers.delivery.bundles import list_bundled_with, move_to_bundle, move_to_daily
+from workers.delivery.fail_over import list_urgent, lock_related, notify_next_contact
 from workers.delivery.failures import load_failed_attempt
 from workers.delivery.fallback import (
     Alternate,
@@ -61,15 +63,17 @@ class Claimed:
     first_attempt_at: datetime | None = None
     instead_of: int | None = None
     state: MessageStatus = MessageStatus.PENDING
+    account: int = 0
+    failed_over_at: datetime | None = None
 
     @property
     def may_have_alternate(self) -> bool:
-        """Whether another message may be tried in turn with this one: not before its first attempt.
+        """Whether another message may be tried in turn with this one.
 
-        Certain only for a locked row.
+        Not before its first attempt or before its channel counts as down. Certain only for a locked row.
         """
         is_attempted = self.attempts > 0 or self.state != MessageStatus.PENDING
-        return is_attempted or self.instead_of is not None
+        return is_attempted or self.instead_of is not None or self.failed_over_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class DeliveryAttempt:
     """A delivery attempt with its outcome; `detail` describes it.
 
     `included` are the notifications in the message, `cancelled` the reasons by cancelled notification.
+    `provider` and `provider_id`: who took the message, and its id there; both may be empty.
+    `retry_after`: the provider asks not to be tried earlier.
     """
 
     message: Claimed
@@ -86,6 +92,9 @@ class DeliveryAttempt:
     milliseconds: int = 0
     included: tuple[int, ...] = ()
     cancelled: Mapping[int, Reason] = field(default_factory=dict)
+    provider: str = ""
+    provider_id: str = ""
+    retry_after: timedelta | None = None
 
 
 # Number of notifications by their new status.
@@ -103,6 +112,9 @@ def handle_clock_set_back(clock_was: datetime, now: datetime) -> None:
     claimed.where(pending, Message.claimed_until > now + CLAIM).execute()
     was_due = (Message.next_attempt_at > now) & (Message.next_attempt_at <= clock_was)
     Message.update(next_attempt_at=now).where(pending, was_due).execute()
+    MessageUpdate.update(due_at=now).where(
+        MessageUpdate.due_at > now, MessageUpdate.due_at <= clock_was
+    ).execute()
 
 
 def is_due(channel: int, now: datetime) -> bool:
@@ -110,12 +122,23 @@ def is_due(channel: int, now: datetime) -> bool:
     return _FIRST_DUE.first(channel=channel, now=now) is not None
 
 
-def claim(channel: int, now: datetime, in_flight: Collection[int] = ()) -> Claimed | None:
+def list_due_channels(now: datetime) -> list[int]:
+    """Return the channels that have a due message, or a due change of a sent one, claimed or not."""
+    due = (Message.state == MessageStatus.PENDING) & (Message.next_attempt_at <= now)
+    messages = Message.select(Message.channel).where(due).distinct()
+    changes = MessageUpdate.select(MessageUpdate.channel).where(MessageUpdate.due_at <= now).distinct()
+    return sorted({channel for query in (messages, changes) for (channel,) in query.tuples()})
+
+
+def claim(
+    channel: int, now: datetime, in_flight: Collection[int] = (), without: Collection[int] = ()
+) -> Claimed | None:
     """Claim the message that has been due for the longest time, or return None. Needs a write transaction.
 
-    Never claim a message in `in_flight`, even if its claim has expired.
+    Never claim a message in `in_flight`, even if its claim has expired, and none of the accounts in
+    `without`.
     """
-    found = _CLAIMABLE.first(channel=channel, now=now, in_flight=in_flight)
+    found = _CLAIMABLE.first(channel=channel, now=now, in_flight=in_flight, without=without)
     if found is None:
         return None
     claimed = Claimed(*found)
@@ -130,6 +153,8 @@ _CLAIMED_COLUMNS = (
     Message.first_attempt_at,
     Message.instead_of,
     Message.state,
+    Message.account,
+    Message.failed_over_at,
 )
 
 
@@ -146,11 +171,26 @@ def _select_due() -> peewee.ModelSelect:
 _FIRST_DUE = Prepared(_select_due)
 _CLAIMABLE = Prepared(
     lambda: store().for_update(
-        _select_due().where(~in_bound(Message.id, "in_flight")).order_by(Message.next_attempt_at),
+        _select_due()
+        .where(~in_bound(Message.id, "in_flight"), ~in_bound(Message.account, "without"))
+        .order_by(Message.next_attempt_at),
         skip_locked=True,
     )
 )
 _CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
+
+
+# Outcomes after which another contact may be notified.
+_FAILURES = {
+    DeliveryOutcome.REFUSED,
+    DeliveryOutcome.UNUSABLE,
+    DeliveryOutcome.TEMPORARY,
+    DeliveryOutcome.RELAY_DOWN,
+    DeliveryOutcome.NOT_CONFIGURED,
+    DeliveryOutcome.UNVERIFIED,
+    DeliveryOutcome.REPORTED_FAILED,
+    DeliveryOutcome.TOO_EXPENSIVE,
+}
 
 
 def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
@@ -158,6 +198,8 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
 
     Return how many notifications got which status.
     """
+    if attempt.provider_id:
+        lock_reports(attempt.provider, attempt.provider_id)
     claimed = _lock(attempt.message)
     attempt = replace(attempt, message=claimed)
     alternate = lock_alternate(claimed.row, claimed.instead_of) if claimed.may_have_alternate else None
@@ -168,11 +210,19 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
             "outcome": RECORDED_OUTCOMES[attempt.outcome].value,
             "detail": attempt.detail,
             "milliseconds": attempt.milliseconds,
+            "provider": attempt.provider or None,
+            "provider_id": attempt.provider_id or None,
         }
         bulk.insert(Attempt, [columns])
-    # One row needs no order.
-    if alternate is None and len(attempt.included) + len(attempt.cancelled) != 1:
-        lock_notifications([claimed.row])
+    # All notifications by one statement, in the order in which others lock them; one row needs no order.
+    pair = [claimed.row] if alternate is None else [claimed.row, alternate.row]
+    if attempt.outcome in _FAILURES:
+        # They include those of the alternate, which are about the same incidents.
+        lock_related(claimed.row)
+    elif attempt.outcome is DeliveryOutcome.BUNDLED:
+        lock_notifications([*pair, *list_bundled_with(claimed.row, attempt.at)])
+    elif alternate is not None or len(attempt.included) + len(attempt.cancelled) != 1:
+        lock_notifications(pair)
     cancelled = sum(
         _finish_notifications(
             Notification.id == notification, NotificationStatus.CANCELLED, reason, attempt.at
@@ -182,6 +232,8 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
     pending_alternate = alternate if alternate is not None and alternate.is_pending else None
     counts = Counter({NotificationStatus.CANCELLED: cancelled})
     counts.update(_RECORDERS[attempt.outcome](attempt, pending_alternate))
+    if attempt.provider_id:
+        apply_early_report(attempt.provider, attempt.provider_id)
     return counts
 
 
@@ -240,13 +292,15 @@ def _record_unsent(attempt: DeliveryAttempt, alternate: Alternate | None) -> Not
         claimed.attempts + 1,
         claimed.first_attempt_at or attempt.at,
         is_refusal=is_refusal,
+        retry_after=attempt.retry_after,
     )
     next_at = get_next_attempt(failed)
     if next_at is None:
         return _record_failed(attempt, alternate, _explain_end(attempt, failed))
     if alternate is None and claimed.instead_of is None and needs_other_address(failed):
         cause = Cause.REFUSED if is_refusal else Cause.FAILED
-        alternate = notify_user_email(claimed.row, attempt.at, cause)
+        if not notify_next_contact(claimed.row, attempt.at):
+            alternate = notify_user_email(claimed.row, attempt.at, cause)
     outcome = make_reason("not_sent_yet").add(attempt.detail)
     if is_refusal:
         outcome = outcome.add(make_reason("refusal_not_proven"))
@@ -270,6 +324,11 @@ def _record_failed(
     why = why or attempt.detail
     if alternate is not None:
         take_turns(alternate, attempt.at, RELEASE)
+    elif attempt.message.instead_of is None and notify_next_contact(attempt.message.row, attempt.at):
+        why = why.add(make_reason("next_contact_instead"))
+        # Only the urgent ones have the next contact.
+        cause = _CAUSES.get(attempt.outcome, Cause.FAILED)
+        notify_user_email(attempt.message.row, attempt.at, cause, without=list_urgent(attempt.message.row))
     elif attempt.message.instead_of is None:
         relay_set = attempt.outcome is not DeliveryOutcome.NOT_CONFIGURED
         cause = _CAUSES.get(attempt.outcome, Cause.FAILED)
@@ -305,11 +364,48 @@ def _record_over_limit(attempt: DeliveryAttempt, alternate: Alternate | None) ->
     return {}
 
 
+def _record_bundled(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
+    """Move the notifications into the bundle of the contact, with those of its other due messages."""
+    others = list_bundled_with(attempt.message.row, attempt.at)
+    move_to_bundle(attempt.message.row, attempt.included, others, attempt.at, attempt.detail)
+    if alternate is not None:
+        take_turns(alternate, attempt.at, RELEASE)
+    _finish_message(attempt, MessageStatus.CANCELLED, attempt.detail.add(make_reason("moved_to_bundle")))
+    return {}
+
+
 def _record_cancelled(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
     if alternate is not None:
         take_turns(alternate, attempt.at, RELEASE)
     _finish_message(attempt, MessageStatus.CANCELLED, attempt.detail)
     return {}
+
+
+def _record_host_paused(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
+    """Try the message again when its host may be tried, and the other due messages of its contact too."""
+    _delay_contact(attempt, {"outcome": make_reason("not_sent_yet").add(attempt.detail)})
+    return {}
+
+
+def _record_host_busy(attempt: DeliveryAttempt, alternate: Alternate | None) -> NotificationCounts:
+    """Do the same without an outcome, which would say that the host cannot be used."""
+    _delay_contact(attempt, {})
+    return {}
+
+
+def _delay_contact(attempt: DeliveryAttempt, columns: Mapping[str, object]) -> None:
+    """Set these columns in all due messages of the contact, and delay the messages."""
+    changes = {**columns, "next_attempt_at": attempt.at + (attempt.retry_after or RELEASE)}
+    _update_message(attempt, **changes)
+    contact = Message.select(Message.contact).where(Message.id == attempt.message.row)
+    others = Message.select(Message.id).where(
+        Message.contact == contact,
+        Message.state == MessageStatus.PENDING,
+        Message.next_attempt_at < changes["next_attempt_at"],
+        Message.claimed_until.is_null(),
+    )
+    rows = [row.id for row in store().for_update(others.order_by(Message.id), skip_locked=True)]
+    Message.update(changes).where(in_list(Message.id, rows)).execute()
 
 
 _RECORDERS = {
@@ -318,9 +414,14 @@ _RECORDERS = {
     DeliveryOutcome.UNUSABLE: _record_failed,
     DeliveryOutcome.TEMPORARY: _record_unsent,
     DeliveryOutcome.RELAY_DOWN: _record_unsent,
+    DeliveryOutcome.HOST_PAUSED: _record_host_paused,
+    DeliveryOutcome.HOST_BUSY: _record_host_busy,
     DeliveryOutcome.NOT_CONFIGURED: _record_failed,
     DeliveryOutcome.UNVERIFIED: _record_failed,
+    DeliveryOutcome.REPORTED_FAILED: _record_failed,
+    DeliveryOutcome.TOO_EXPENSIVE: _record_failed,
     DeliveryOutcome.OVER_LIMIT: _record_over_limit,
+    DeliveryOutcome.BUNDLED: _record_bundled,
     DeliveryOutcome.CANCELLED: _record_cancelled,
 }
 

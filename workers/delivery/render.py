@@ -15,17 +15,22 @@ from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import (
     SLA_KINDS,
     AlertType,
+    ContactType,
     IncidentStatus,
     MessageKind,
     NotificationKind,
     NotificationStatus,
     Urgency,
 )
+from models.domain.message_limits import UNVERIFIED_LIMIT
 from models.domain.reasons import Reason, make_reason, write_clause
 from models.lifecycle import signed_links
 from models.lifecycle.contact_codes import find_valid_code, is_own_address, is_same_address
-from models.lifecycle.signed_links import IncidentLink, Invitation
-from models.store.prepared import Prepared, bind
+from models.lifecycle.reply_codes import make_reply_code
+from models.lifecycle.sign_in import links
+from models.lifecycle.signed_links import Bundle, IncidentLink, Invitation
+from models.lifecycle.toll_limits import find_toll_obstacle
+from models.store.prepared import Prepared, bind, in_bound
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
@@ -33,23 +38,30 @@ from models.tables.notifications import Message, Notification
 from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
-from pipeline.messages import (
-    MAX_LISTED,
-    IncidentSummary,
+from models.write.delivery_reports import REPORTED_FAILED
+from pipeline.messages.account import (
     InvitationDetails,
-    MessageContent,
-    Recipient,
+    build_browser_content,
     build_code_content,
-    build_incidents_content,
     build_invitation_content,
-    build_stakeholder_content,
+    build_sign_in_content,
+    build_swap_content,
     build_test_content,
 )
+from pipeline.messages.changed import build_changed_content
+from pipeline.messages.content import MessageContent, Recipient
+from pipeline.messages.incidents import (
+    MAX_LISTED,
+    IncidentSummary,
+    build_bundle_content,
+    build_incidents_content,
+)
+from pipeline.messages.stakeholders import build_stakeholder_content
 from schedules.escalation.notifications import get_cancel_reason
 from schedules.timers.sla import describe_state
 from workers.delivery import stakeholder_mails
 from workers.delivery.attempts import DeliveryOutcome
-from workers.delivery.daily import DAILY_LIMIT, count_recent_messages
+from workers.delivery.bundles import find_limit, is_over_daily_limit
 from workers.delivery.incident_details import load_details
 from workers.delivery.transport.channel import OutgoingMessage
 
@@ -91,6 +103,10 @@ class _Recipient(NamedTuple):
     verified_email: str | None
     contact: str | None
     verified_value: str | None
+    contact_row: int | None
+    # Why the message is not sent yet, or a provider's report that it was not delivered.
+    outcome: Reason | None
+    account: int
 
     @property
     def is_own_address(self) -> bool:
@@ -122,7 +138,8 @@ _RECIPIENT = Prepared(
             Message.message_id, Message.channel, Message.kind, Message.requested_by,
             Message.requested_address, Message.user,
             User.first_name, User.last_name, User.email, User.time_zone, User.removed_at,
-            User.verified_email, ContactMethod.value, ContactMethod.verified_value,
+            User.verified_email, ContactMethod.value, ContactMethod.verified_value, ContactMethod.id,
+            Message.outcome, Message.account,
         )
         .join(User)
         .switch(Message)
@@ -151,8 +168,9 @@ class _PendingNotification(NamedTuple):
     service: str | None
 
 
-_PENDING = Prepared(
-    lambda: (
+def _select_notifications(state: NotificationStatus) -> peewee.ModelSelect:
+    """Return the notifications of a message in this state, with the current states of their incidents."""
+    return (
         Notification.select(
             Notification.id, Notification.kind, Notification.reason, Notification.user, Incident.id,
             Incident.unique_id, Incident.incident_number,
@@ -161,19 +179,21 @@ _PENDING = Prepared(
         )
         .join(Incident)
         .join(Service, peewee.JOIN.LEFT_OUTER)
-        .where(Notification.message == bind("message"), Notification.state == NotificationStatus.PENDING)
+        .where(Notification.message == bind("message"), Notification.state == state)
         .order_by(Incident.incident_number, Notification.id)
-    )
-)  # fmt: skip
+    )  # fmt: skip
 
-# Levels and trace_ids of the alerts that opened a message's incidents. An incident that a person created has
-# neither.
+
+_PENDING = Prepared(lambda: _select_notifications(NotificationStatus.PENDING))
+_SENT = Prepared(lambda: _select_notifications(NotificationStatus.SENT))
+
+# Levels and trace_ids of the alerts that opened these incidents. An incident that a person created has
+# neither. The incidents are values: with a join, PostgreSQL reads the alerts of all incidents.
 _OPENERS = Prepared(
     lambda: (
         Event.select(Event.incident, Event.alert_type, Receipt.trace_id)
         .join(Receipt)
-        .join_from(Event, Notification, on=(Notification.incident == Event.incident))
-        .where(Notification.message == bind("message"), Event.incident_created)
+        .where(in_bound(Event.incident, "incidents"), Event.incident_created)
     )
 )
 
@@ -196,12 +216,58 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
     valid = [notification for notification in pending if notification.notification not in cancelled]
     if not valid:
         return RenderedMessage(None, cancelled=cancelled)
-    obstacle = _find_obstacle(recipient, message_row, now)
-    incidents = _summarize_incidents(valid, message_row, public_url, now)
-    content = build_incidents_content(incidents, recipient.reader)
-    message = OutgoingMessage(recipient.message_id, recipient.address, content, now)
+    obstacle = _find_obstacle(recipient, message_row, now) or _find_limit(recipient, valid, message_row, now)
+    if obstacle is not None:
+        # The message is not sent: its text is not needed.
+        empty = OutgoingMessage(recipient.message_id, recipient.address, MessageContent("", ()), now)
+        rows = tuple(notification.notification for notification in valid)
+        return RenderedMessage(empty, rows, cancelled, obstacle)
+    incidents = _summarize_incidents(valid, public_url, now)
+    if recipient.kind == MessageKind.BUNDLE:
+        token = signed_links.get_signer().sign_bundle(Bundle(message_row, recipient.user), now)
+        content = build_bundle_content(incidents, recipient.reader, f"{public_url}/b/{token}")
+    else:
+        content = build_incidents_content(incidents, recipient.reader)
+    reply_code = make_reply_code(recipient.message_id) if recipient.channel == ContactType.SMS else ""
+    message = OutgoingMessage(recipient.message_id, recipient.address, content, now, reply_code)
     included = tuple(notification.notification for notification in valid)
-    return RenderedMessage(message, included, cancelled, obstacle)
+    return RenderedMessage(message, included, cancelled)
+
+
+def _find_limit(
+    recipient: _Recipient, valid: Iterable[_PendingNotification], message_row: int, now: datetime
+) -> tuple[DeliveryOutcome, Reason] | None:
+    """Return why the notifications of a message go into a bundle: the contact got enough messages.
+
+    Messages that are not urgent use half of the limit, so that they never delay an urgent one.
+    """
+    if recipient.kind in (MessageKind.BUNDLE, MessageKind.DAILY):
+        return None
+    contact = None if recipient.is_own_address else recipient.contact_row
+    is_urgent = any(each.urgency == Urgency.HIGH and each.kind != NotificationKind.RECOVERY for each in valid)
+    exceeded = find_limit(recipient.user, recipient.channel, contact, message_row, now, is_urgent=is_urgent)
+    if exceeded is None:
+        return None
+    minutes = round(exceeded.window.total_seconds() / 60)
+    return DeliveryOutcome.BUNDLED, make_reason("message_limit", limit=exceeded.most, minutes=minutes)
+
+
+def render_change(message_row: int, public_url: str, now: datetime) -> OutgoingMessage | None:
+    """Render a message that was sent, with the current status of its incidents.
+
+    None if its person may not get it any more: then it stays as it is. Needs a connection, but no
+    transaction.
+    """
+    found = _RECIPIENT.first(message=message_row)
+    recipient = _Recipient(*found) if found is not None else None
+    if recipient is None or recipient.removed_at is not None or not recipient.is_verified:
+        return None
+    sent = [_PendingNotification(*row) for row in _SENT.rows(message=message_row)]
+    if not sent or not recipient.address:
+        return None
+    incidents = _summarize_incidents(sent, public_url, now)
+    content = build_changed_content(incidents, recipient.reader)
+    return OutgoingMessage(recipient.message_id, recipient.address, content, now)
 
 
 def _find_obstacle(
@@ -211,26 +277,34 @@ def _find_obstacle(
 
     The user's own address gets a limited number of messages. Another contact gets only its code, and test
     messages that the administrator of the host sends. A test message goes to the address for which it was
-    requested, or to none.
+    requested, or to none. A message that the provider did not deliver is not sent again.
     """
+    if recipient.outcome is not None and recipient.outcome.code == REPORTED_FAILED:
+        return DeliveryOutcome.REPORTED_FAILED, recipient.outcome
     requested = recipient.requested_address
     if requested is not None and requested != recipient.address:
         return DeliveryOutcome.CANCELLED, make_reason("contact_changed")
+    is_requested = recipient.requested_by is not None
+    too_expensive = find_toll_obstacle(
+        recipient.account, recipient.channel, recipient.address, now, is_requested=is_requested
+    )
+    if too_expensive is not None and recipient.address:
+        return DeliveryOutcome.TOO_EXPENSIVE, too_expensive
     if recipient.is_verified or recipient.kind in (MessageKind.CODE, MessageKind.DAILY):
         return None
     if not recipient.is_own_address:
         if recipient.requested_by is not None:
             return None
         return DeliveryOutcome.UNVERIFIED, make_reason("contact_not_verified")
-    if count_recent_messages(recipient.user, message_row, now) < DAILY_LIMIT:
+    if not is_over_daily_limit(recipient.user, message_row, now):
         return None
-    return DeliveryOutcome.OVER_LIMIT, make_reason("daily_limit", limit=DAILY_LIMIT)
+    return DeliveryOutcome.OVER_LIMIT, make_reason("daily_limit", limit=UNVERIFIED_LIMIT.most)
 
 
 def _render_without_notifications(
     message_row: int, recipient: _Recipient, public_url: str, now: datetime
 ) -> RenderedMessage:
-    """Render a message without notifications: an invitation, a code or a test message."""
+    """Render a message without notifications: an invitation, a code, a sign-in link and others."""
     requested_by = recipient.requested_by or ""
     if recipient.kind == MessageKind.STAKEHOLDER:
         return _render_stakeholder_mail(message_row, recipient, now)
@@ -243,6 +317,14 @@ def _render_without_notifications(
         if code is None:
             return RenderedMessage(None)
         return _render(recipient, build_code_content(code, requested_by, recipient.reader), now)
+    if recipient.kind == MessageKind.SIGN_IN:
+        return _render_sign_in(recipient, requested_by, public_url, now)
+    if recipient.kind == MessageKind.SWAP:
+        return _render(
+            recipient, build_swap_content(requested_by, f"{public_url}/mine/", recipient.reader), now
+        )
+    if recipient.kind == MessageKind.BROWSER:
+        return _render(recipient, build_browser_content(requested_by, recipient.reader, now), now)
     return _render(recipient, build_test_content(requested_by, recipient.reader, now), now)
 
 
@@ -273,6 +355,17 @@ def _render_invitation(
     return _render(recipient, build_invitation_content(invited, recipient.reader), now)
 
 
+def _render_sign_in(recipient: _Recipient, unique_id: str, public_url: str, now: datetime) -> RenderedMessage:
+    """Render a sign-in link. The message is None if the link has expired, or was replaced."""
+    link = links.find(unique_id)
+    if link is None or link.ends_at <= now:
+        return RenderedMessage(None)
+    url = f"{public_url}/sign-in/link/{signed_links.get_signer().sign_sign_in(link.unique_id)}"
+    minutes = round(links.MAIL_LIFE.total_seconds() / 60)
+    content = build_sign_in_content(link.user.account.name, url, minutes, recipient.reader)
+    return _render(recipient, content, now)
+
+
 def _render(recipient: _Recipient, content: MessageContent, now: datetime) -> RenderedMessage:
     return RenderedMessage(OutgoingMessage(recipient.message_id, recipient.address, content, now))
 
@@ -284,15 +377,17 @@ def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient
 
 
 def _summarize_incidents(
-    pending: Iterable[_PendingNotification], message_row: int, public_url: str, now: datetime
+    pending: Iterable[_PendingNotification], public_url: str, now: datetime
 ) -> list[IncidentSummary]:
     """Return a summary of each incident once, although two rules of a person may use the same contact."""
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
     details = None
     if len(first_by_incident) == 1:
         (only,) = first_by_incident.values()
-        details = load_details(only.incident, now)
-    openers = {incident: rest for incident, *rest in _OPENERS.rows(message=message_row)}
+        details = load_details(only.incident, only.user, now)
+    ordered = sorted(first_by_incident.values(), key=lambda notification: notification.number)
+    listed = [notification.incident for notification in ordered[:MAX_LISTED]]
+    openers = {incident: rest for incident, *rest in _OPENERS.rows(incidents=listed)}
     signer = signed_links.get_signer()
 
     def summarize(notification: _PendingNotification, *, is_listed: bool) -> IncidentSummary:
@@ -311,15 +406,15 @@ def _summarize_incidents(
             summary=notification.summary,
             status=IncidentStatus(notification.status),
             token=token,
-            trace_id=trace_id if is_listed else "",
+            trace_id=trace_id,
             unique_id=notification.unique_id,
             sla=describe_state(notification.reason) if notification.kind in SLA_KINDS else "",
             resolved_at=notification.resolved_at,
             is_recovery=notification.kind == NotificationKind.RECOVERY,
+            notification=notification.notification,
             details=details,
         )
 
-    ordered = sorted(first_by_incident.values(), key=lambda notification: notification.number)
     # To sign a link and to write a reason cost the most. The incidents that are only counted have neither.
     return [
         summarize(notification, is_listed=index < MAX_LISTED) for index, notification in enumerate(ordered)

@@ -5,13 +5,12 @@ The clock process runs these jobs every second or two.
 
 from datetime import timedelta
 
-from models.domain.enums import MessageStatus
 from models.store.base import connection, store
-from models.tables.notifications import Message
 from models.tables.timers import Timer
 from workers.alerts import lane_actors, process_router
 from workers.alerts.pending import list_pending_lanes, list_pending_routers
 from workers.delivery import deliver
+from workers.delivery.outbox import list_due_channels
 from workers.timers import fire
 
 # If an alert is pending for longer than this, we assume that its wake-up was lost (design, section 6).
@@ -24,12 +23,7 @@ def enqueue_due() -> None:
     with connection():
         now = store().now()
         timers = Timer.select().where(Timer.done_at.is_null(), Timer.due_at <= now).exists()
-        channels = (
-            Message.select(Message.channel)
-            .where(Message.state == MessageStatus.PENDING, Message.next_attempt_at <= now)
-            .distinct()
-        )
-        due_channels = [channel for (channel,) in channels.tuples()]
+        due_channels = list_due_channels(now)
     if timers:
         fire.fire_timers.send()
     deliver.enqueue(due_channels)

@@ -10,12 +10,13 @@ from datetime import datetime
 
 import peewee
 
-from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, WorkState
+from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, OutboundStatus, WorkState
 from models.store.base import Table, store
 from models.store.prepared import in_list
-from models.tables.accounts import Token
+from models.tables.accounts import RateLimit, Token
 from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import (
+    Drill,
     Incident,
     IncidentAssignment,
     IncidentGroup,
@@ -26,9 +27,11 @@ from models.tables.incidents import (
     IncidentTask,
 )
 from models.tables.notifications import Attempt, Message, Notification
+from models.tables.outbound import OutboundDelivery
 from models.tables.postmortems import PostmortemIncident
-from models.tables.rate_limits import RateLimit
+from models.tables.schedules import ShiftSwap
 from models.tables.services import DeletedIntegration
+from models.tables.sign_in import AuditEntry, Session, SignInLink, SignInRate, SignInStep
 from models.tables.stakeholders import StakeholderMail
 from models.tables.timers import Timer
 
@@ -224,6 +227,10 @@ def _can_delete_group(before: datetime) -> peewee.Expression:
     return IncidentGroup.created_at < before
 
 
+def _can_delete_delivery(before: datetime) -> peewee.Expression:
+    return (OutboundDelivery.created_at < before) & (OutboundDelivery.state != OutboundStatus.PENDING)
+
+
 ALERTS = Kind(
     "alerts",
     Receipt,
@@ -253,14 +260,30 @@ INCIDENTS = Kind(
         IncidentAssignment.incident,
         IncidentTask.incident,
         StakeholderMail.incident,
+        OutboundDelivery.incident,
+        Drill.incident,
     ),
     released=(Entity.last_incident,),
 )
+OUTBOUND = Kind("outbound deliveries", OutboundDelivery, _can_delete_delivery, OutboundDelivery.created_at)
 ENTITIES = Kind("entities", Entity, _can_delete_entity)
 GROUPS = Kind("groups", IncidentGroup, _can_delete_group, IncidentGroup.created_at)
 RATES = Kind("rates", RateLimit, _can_delete_rate)
 TOKENS = Kind("tokens", Token, _can_delete_token)
+SESSIONS = Kind("sessions", Session, lambda before: Session.ends_at < before)
+SIGN_IN_LINKS = Kind("sign-in links", SignInLink, lambda before: SignInLink.ends_at < before)
+SIGN_IN_STEPS = Kind("sign-in steps", SignInStep, lambda before: SignInStep.ends_at < before)
+SIGN_IN_RATES = Kind("sign-in rates", SignInRate, lambda before: SignInRate.used_at < before)
+AUDIT = Kind("audit entries", AuditEntry, lambda before: AuditEntry.at < before, AuditEntry.at)
+SWAPS = Kind(
+    "shift swaps",
+    ShiftSwap,
+    lambda before: (ShiftSwap.asked_end < before) & (ShiftSwap.returned_end < before),
+)
 DELETED_INTEGRATIONS = Kind("deleted integrations", DeletedIntegration, _can_delete_copy)
 # In the order of deletion: alerts, notifications and groups refer to incidents, incidents to entities, and
 # alerts to deleted integrations.
-KINDS = (ALERTS, NOTIFICATIONS, GROUPS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS, RATES, TOKENS)
+KINDS = (
+    ALERTS, NOTIFICATIONS, OUTBOUND, GROUPS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS, RATES, TOKENS,
+    SESSIONS, SIGN_IN_LINKS, SIGN_IN_STEPS, SIGN_IN_RATES, AUDIT, SWAPS,
+)  # fmt: skip

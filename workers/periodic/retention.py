@@ -18,12 +18,19 @@ from runtime.settings import Settings
 from workers.periodic import old_rows
 from workers.periodic.old_rows import (
     ALERTS,
+    AUDIT,
     DELETED_INTEGRATIONS,
     ENTITIES,
     GROUPS,
     INCIDENTS,
     NOTIFICATIONS,
+    OUTBOUND,
     RATES,
+    SESSIONS,
+    SIGN_IN_LINKS,
+    SIGN_IN_RATES,
+    SIGN_IN_STEPS,
+    SWAPS,
     TOKENS,
     Kind,
 )
@@ -41,6 +48,11 @@ GROUP_AGE = timedelta(days=1)
 RATE_AGE = timedelta(days=2)
 # After a leak, people look for tokens that have ended since.
 TOKEN_AGE = timedelta(days=90)
+# Long enough to look a year back, and no longer, because entries name people and their addresses.
+AUDIT_AGE = timedelta(days=400)
+
+# After both shifts. People ask soon afterwards why a shift was swapped.
+SWAP_AGE = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +137,7 @@ def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, d
     yield ALERTS, now - times.alerts
     if times.notifications is not None:
         yield NOTIFICATIONS, now - times.notifications
+    yield OUTBOUND, now - times.alerts
     yield GROUPS, now - GROUP_AGE
     if times.incidents is not None:
         yield INCIDENTS, now - times.incidents
@@ -132,6 +145,11 @@ def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, d
     yield DELETED_INTEGRATIONS, now - times.alerts
     yield RATES, now - RATE_AGE
     yield TOKENS, now - TOKEN_AGE
+    for kind in (SESSIONS, SIGN_IN_LINKS, SIGN_IN_STEPS):
+        yield kind, now
+    yield SIGN_IN_RATES, now - RATE_AGE
+    yield AUDIT, now - AUDIT_AGE
+    yield SWAPS, now - SWAP_AGE
 
 
 def _clean_kind(kind: Kind, before: datetime, steps: _Steps) -> int:

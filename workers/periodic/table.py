@@ -7,14 +7,24 @@ paused, only liveness is recorded.
 
 from schedules.clock_process import PeriodicJob
 from workers.pause import unless_paused
-from workers.periodic import due_scan, liveness, missing_heartbeats, release_maintenance, retention
+from workers.periodic import (
+    drills,
+    due_scan,
+    expired_entities,
+    liveness,
+    missing_heartbeats,
+    release_maintenance,
+    retention,
+)
 from workers.timers import audit
 
 PERIODIC_JOBS = (
     PeriodicJob("due-scan", 1, unless_paused(due_scan.enqueue_due)),
     PeriodicJob("end-of-maintenance", 1, unless_paused(release_maintenance.enqueue_ended)),
     PeriodicJob("missing-pings", 1, unless_paused(missing_heartbeats.enqueue_overdue)),
+    PeriodicJob("expired-entities", 1, unless_paused(expired_entities.enqueue_expired)),
     PeriodicJob("stale-lanes", 2, unless_paused(due_scan.enqueue_stale)),
+    PeriodicJob("drills", 5, unless_paused(drills.end_drills), slow=True),
     PeriodicJob("liveness", liveness.LIVENESS_PERIOD_S, liveness.record_liveness),
     PeriodicJob("audit", 300, unless_paused(audit.audit), slow=True),
     PeriodicJob("clean-up", 3600, unless_paused(retention.clean_up), slow=True),

@@ -11,6 +11,7 @@ from pipeline.sources.cleaning import clean_line
 from runtime.settings import Settings, find_unset
 from workers.delivery.transport.channel import (
     DEADLINE_S,
+    Accepted,
     Channel,
     OutgoingMessage,
     Refused,
@@ -18,8 +19,9 @@ from workers.delivery.transport.channel import (
     TemporaryError,
     UnusableAddress,
 )
-from workers.delivery.transport.mail import build_mail, is_ascii, parse_address
-from workers.delivery.transport.smtp import SmtpSession, Watchdog, describe_error, open_session
+from workers.delivery.transport.mail import MailTexts, build_mail, is_ascii, parse_address
+from workers.delivery.transport.smtp import SmtpSession, describe_error, open_session
+from workers.delivery.transport.watchdog import Watchdog
 
 QUIT_TIMEOUT_S = 1.0
 
@@ -33,12 +35,17 @@ class EmailChannel:
         self._settings = settings
         self._deadline_s = deadline_s
         self._missing_setting = _find_missing_setting(settings)
+        self._texts = MailTexts.load(settings.home)
 
     def find_missing_setting(self) -> str | None:
         return self._missing_setting
 
     def create_connection(self) -> "SmtpConnection":
-        return SmtpConnection(self._settings, self._deadline_s)
+        return SmtpConnection(self._settings, self._deadline_s, self._texts)
+
+    def format_example(self, message: OutgoingMessage) -> str:
+        """Return subject and plain text of a mail, for docs/messages.md."""
+        return f"Subject: {message.content.title}\n\n{self._texts.plain.render(message.content)}"
 
 
 def _find_missing_setting(settings: Settings) -> str | None:
@@ -56,8 +63,9 @@ def create_channel(settings: Settings) -> Channel:
 class SmtpConnection:
     """One connection. It sends SMTP commands one by one: the meaning of a reply depends on the command."""
 
-    def __init__(self, settings: Settings, deadline_s: float) -> None:
+    def __init__(self, settings: Settings, deadline_s: float, texts: MailTexts) -> None:
         self._settings = settings
+        self._texts = texts
         self._deadline_s = deadline_s
         self._deadline = 0.0
         self._session: SmtpSession | None = None
@@ -72,14 +80,14 @@ class SmtpConnection:
             self._connect(watchdog)
         return True
 
-    def send(self, message: OutgoingMessage) -> Reason:
-        mail = build_mail(message, self._from_name or "Tocsin", self._from)
+    def send(self, message: OutgoingMessage) -> Accepted:
+        mail = build_mail(message, self._from_name or "Tocsin", self._from, self._texts)
         if self._session is None:
             self.open()
         with Watchdog(self._deadline) as watchdog:
             session = self._begin(message, watchdog)
             try:
-                return self._transfer(session, message, mail)
+                return Accepted(self._transfer(session, message, mail))
             except _ERRORS as error:
                 self._disconnect()
                 raise RelayError(describe_error(error, watchdog, self._deadline_s)) from error

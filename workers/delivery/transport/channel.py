@@ -8,12 +8,13 @@ provider. A channel raises only the four errors below; workers/delivery/deliver.
 Their reasons are stored and shown to users, so they contain no secret and no address.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Protocol, runtime_checkable
 
 from models.domain.reasons import Reason
-from pipeline.messages import MessageContent
+from pipeline.messages.content import MessageContent
 
 # The longest time that one message may take a thread, with connecting and TLS, if the relay hangs. No channel
 # may exceed it: the claims of the outbox and the end of a worker rely on it.
@@ -25,21 +26,40 @@ class OutgoingMessage:
     """One message, ready to be sent. The same `message_id` means the same message.
 
     `to` is the value of the contact, in the form of the channel's line in models/domain/channels.py. `at` is
-    the time of the attempt. The channel formats `content` and must shorten it itself.
+    the time of the attempt. The channel formats `content` and must shorten it itself. `reply_code`: what a
+    person sends to acknowledge, in a channel without buttons; empty if there is nothing to acknowledge.
     """
 
     message_id: str
     to: str
     content: MessageContent
     at: datetime
+    reply_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The provider took the message. `provider` is its name and `provider_id` its id of the message.
+
+    Both are empty if the relay gives no id that says more later.
+    """
+
+    reason: Reason
+    provider: str = ""
+    provider_id: str = ""
 
 
 class SendError(Exception):
-    """The message was not sent; `reason` says why."""
+    """The message was not sent; `reason` says why.
 
-    def __init__(self, reason: Reason) -> None:
+    `provider`: the name of the provider that answered. `retry_after`: it asks not to be tried earlier.
+    """
+
+    def __init__(self, reason: Reason, *, provider: str = "", retry_after: timedelta | None = None) -> None:
         super().__init__(str(reason))
         self.reason = reason
+        self.provider = provider
+        self.retry_after = retry_after
 
 
 class Refused(SendError):
@@ -57,6 +77,13 @@ class TemporaryError(SendError):
     """
 
 
+class HostError(TemporaryError):
+    """The host of this address does not answer, or fails: retry, and pause the messages to this host.
+
+    Only for a ChannelOfHosts. The messages to other hosts go on.
+    """
+
+
 class RelayError(SendError):
     """The relay does not answer, or accepts no message at all now: retry, and wait with other messages."""
 
@@ -71,12 +98,20 @@ class RelayConnection(Protocol):
         """
         ...
 
-    def send(self, message: OutgoingMessage) -> Reason:
-        """Send a message and return the outcome. Raise a SendError."""
+    def send(self, message: OutgoingMessage) -> Accepted:
+        """Send a message and return what the provider answered. Raise a SendError."""
         ...
 
     def close(self) -> None:
         """Close the connection; never raise."""
+        ...
+
+
+class ChangingConnection(RelayConnection, Protocol):
+    """A connection of a channel with `can_change`."""
+
+    def change(self, provider_id: str, message: OutgoingMessage) -> None:
+        """Replace the content of a message that was sent with this id. Raise a SendError."""
         ...
 
 
@@ -89,4 +124,41 @@ class Channel(Protocol):
 
     def create_connection(self) -> RelayConnection:
         """Create a connection that is not open yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One of the services that take the messages of a channel. `name` is unique in its channel."""
+
+    name: str
+    create_connection: Callable[[], RelayConnection]
+
+
+@runtime_checkable
+class ChannelWithProviders(Channel, Protocol):
+    """A channel with several providers, which replace each other.
+
+    Each provider has its own gate (workers/delivery/transport/relay_gate.py). A message goes to the first
+    provider that is not down. One RelayError is enough: then the next provider gets all messages, and every
+    minute one message tries the first one again. If all are down, one thread tries each of them in turn. A
+    Refused or TemporaryError does not change the provider. `create_connection` of the channel itself is
+    only used by commands: return a connection to the first provider.
+    """
+
+    def list_providers(self) -> Sequence[Provider]:
+        """Return the providers that are set, at least one, the preferred one first."""
+        ...
+
+
+@runtime_checkable
+class ChannelOfHosts(Channel, Protocol):
+    """A channel whose addresses name the host that takes the message, for example a URL of a user.
+
+    Each host has its own gate: a HostError pauses the messages to this host and to no other. Few threads
+    send to one host, and few for one account, so that dead hosts of one account do not delay the others.
+    """
+
+    def get_host(self, to: str) -> str:
+        """Return the host of an address, in one form for all its addresses; never raise."""
         ...

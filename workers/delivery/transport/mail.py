@@ -1,21 +1,22 @@
 """Build an e-mail: headers, plain text and HTML.
 
-The HTML escapes every text. It loads nothing and runs nothing, so that each mail program shows all of it.
+The HTML escapes every text. By default, it loads nothing and runs nothing, so that each mail program shows
+all of it.
 """
 
 import hashlib
+from dataclasses import dataclass
 from email.errors import MessageError
 from email.headerregistry import Address, BaseHeader, HeaderRegistry
 from email.message import EmailMessage
 from email.policy import SMTP
 from functools import lru_cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from pathlib import Path
 
 from models.domain.reasons import make_reason
-from pipeline.messages import write_plain_text
 from pipeline.sources.cleaning import clean_line
 from workers.delivery.transport.channel import OutgoingMessage, UnusableAddress
+from workers.delivery.transport.texts import MessageText
 
 # A line may have 998 bytes (RFC 5322, section 2.1.1).
 MAX_BYTES_OF_ROW = 900
@@ -58,16 +59,20 @@ _POLICIES = {
     for ascii_only in (True, False)
 }
 
-_TEMPLATE = Environment(
-    loader=PackageLoader("workers.delivery.transport"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-).get_template("mail.html")
+
+@dataclass(frozen=True, slots=True)
+class MailTexts:
+    """The two texts of a mail. `home` is the data folder, which may have other templates."""
+
+    plain: MessageText
+    html: MessageText
+
+    @classmethod
+    def load(cls, home: Path | None = None) -> "MailTexts":
+        return cls(MessageText("email.txt", home), MessageText("email.html", home))
 
 
-def build_mail(message: OutgoingMessage, from_name: str, from_address: str) -> bytes:
+def build_mail(message: OutgoingMessage, from_name: str, from_address: str, texts: MailTexts) -> bytes:
     """Build the e-mail. Raise UnusableAddress for an invalid one, so that a line break adds no header."""
     to, sender = parse_address(message.to), parse_address(from_address, from_name)
     if to is None:
@@ -90,10 +95,10 @@ def build_mail(message: OutgoingMessage, from_name: str, from_address: str) -> b
     if content.is_urgent:
         mail["Importance"] = "high"
         mail["X-Priority"] = "1"
-    mail.set_content(write_plain_text(content))
-    html = _TEMPLATE.render(content=content).encode("utf-8", "ignore").decode()
+    mail.set_content(texts.plain.render(content))
+    html = texts.html.render(content).encode("utf-8", "ignore").decode()
     # The library would choose between two encodings by trying both, which takes long for a large mail.
-    is_plain = html.isascii() and max(map(len, html.splitlines())) <= MAX_BYTES_OF_ROW
+    is_plain = html.isascii() and max(map(len, html.splitlines()), default=0) <= MAX_BYTES_OF_ROW
     mail.add_alternative(html, subtype="html", cte="7bit" if is_plain else "base64")
     return mail.as_bytes()
 

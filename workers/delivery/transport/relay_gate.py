@@ -8,6 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 
+import structlog
+
+from workers.delivery.transport.channel import RelayError
+
+log = structlog.get_logger()
+
 # Threads of a process that may use the relay, each with a connection. One sends 1,200 mails a second
 # (measured); four send more than a relay accepts.
 MAX_THREADS = 4
@@ -18,14 +24,22 @@ PAUSE_S = 5.0
 class RelayGate:
     """Limit how many threads of this process use one relay at the same time.
 
-    `clock` is any monotonic clock, in seconds.
+    `clock` is any monotonic clock, in seconds. After `threshold` failures in a row the relay counts as down,
+    and is tried every `pause_s`.
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, *, max_threads: int = MAX_THREADS
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        max_threads: int = MAX_THREADS,
+        threshold: int = FAILURE_THRESHOLD,
+        pause_s: float = PAUSE_S,
     ) -> None:
         self._clock = clock
-        self._max_threads = max_threads
+        self.max_threads = max_threads
+        self._threshold = threshold
+        self._pause_s = pause_s
         # Failures in a row, and when the relay can be tried again after the last one.
         self._failures = 0
         self._retry_at = 0.0
@@ -44,8 +58,8 @@ class RelayGate:
 
     def _get_capacity(self) -> int:
         """Return how many threads may use the relay now."""
-        if self._failures < FAILURE_THRESHOLD:
-            return self._max_threads
+        if self._failures < self._threshold:
+            return self.max_threads
         return 1 if self._clock() >= self._retry_at else 0
 
     def leave(self) -> bool:
@@ -63,5 +77,31 @@ class RelayGate:
         """Record a failure. Return True if the relay counts as down now and did not before."""
         with self._lock:
             self._failures += 1
-            self._retry_at = self._clock() + PAUSE_S
-            return self._failures == FAILURE_THRESHOLD
+            self._retry_at = self._clock() + self._pause_s
+            return self._failures == self._threshold
+
+    def is_down(self) -> bool:
+        """Return whether the relay counts as down. One thread may try it nevertheless."""
+        with self._lock:
+            return self._failures >= self._threshold
+
+    def is_unused(self) -> bool:
+        with self._lock:
+            return self._in_use == 0
+
+    def get_pause_s(self) -> float:
+        """Return for how many seconds no thread can enter because the relay is down; 0 if it is not."""
+        with self._lock:
+            is_down = self._failures >= self._threshold
+            return max(self._retry_at - self._clock(), 0.0) if is_down else 0.0
+
+
+def report_down(channel: str, gate: RelayGate, error: RelayError) -> None:
+    """Record that the relay of a channel cannot be used, and log it if it counts as down from now on."""
+    if gate.record_failure():
+        log.warning(
+            "relay cannot be used, one thread tries it again",
+            channel=channel,
+            provider=error.provider,
+            detail=str(error),
+        )
