@@ -9,21 +9,33 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from models.store.base import connection
 from runtime.settings import Settings
+from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
-from web.pages import start
-from web.routes import ROUTES, Route
+from web.pages import forms, signed_in, start
+from web.routes import PAGE_TAG, PAGES, ROUTES, Route
 
 # For all operations except those that accept alerts: these set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
 
-INGEST_VIEWS = (events.create_by_key, events.create, events.create_by_application, events.ping)
+INGEST_VIEWS = (
+    events.create_by_key,
+    events.create,
+    events.create_by_application,
+    events.ping,
+    pagerduty.enqueue,
+    pagerduty.create_event,
+    opsgenie.create,
+    opsgenie.change,
+    victorops.alert,
+    alertmanager.push,
+)
 
 # All methods are registered, so that the dispatcher also answers requests with a method that is not served.
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def create_app(settings: Settings) -> Flask:
@@ -42,7 +54,8 @@ def create_app(settings: Settings) -> Flask:
     app.config["ROUTES"] = ROUTES
     app.config[start.HEALTH] = health.report
     app.register_blueprint(health.blueprint)
-    for path, routes in group_by_path(ROUTES).items():
+    forms.register(app)
+    for path, routes in group_by_path((*ROUTES, *PAGES)).items():
         view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
     app.wsgi_app = FastPath(  # type: ignore[method-assign]
@@ -66,6 +79,9 @@ def group_by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
 
 
 def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
+    if "GET" in routes and routes["GET"].tag == PAGE_TAG:
+        # The server leaves out the body.
+        routes = {**routes, "HEAD": routes["GET"]}
     allowed = [*routes, "OPTIONS"]
 
     def dispatch(**ids: str) -> Response:
@@ -82,9 +98,21 @@ def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
 def serve(route: Route, ids: dict[str, str]) -> Response:
     """Authenticate the viewer, call the view and serialize its result with the route's response schema."""
     g.route = route
+    if route.guest is not None and not signed_in.has_cookie():
+        return current_app.make_response(route.guest())
     with connection() if route.needs_store else nullcontext():
         if route.auth == "token":
             g.viewer = auth.authenticate(auth.now(), route.permission)
+        elif route.auth == "session":
+            if request.method == "GET" and "If-None-Match" in request.headers:
+                # A poll: mostly nothing has changed.
+                auth.use_recent_time()
+            found = signed_in.authenticate(auth.now(), route.permission)
+            if isinstance(found, Response):
+                return found
+            g.viewer = found
+        elif route.auth == "form" and route.method == "POST":
+            forms.check_token()
         result = route.view(**ids)
         if isinstance(result, Response | tuple):
             return current_app.make_response(result)

@@ -7,6 +7,9 @@
 - `body` is the schema with which `serialization.read_body()` reads the request; `query` that of the query.
 - `permission` is the permission that the viewer needs (permissions.py).
 - `auth=None` serves without a token; with `auth="view"` the view checks the token itself.
+- `page(method, path, view, permission=...)` declares a page for people who are signed in
+  (web/pages/signed_in.py). `guest` is shown to others instead of the sign-in page. With `auth="form"` it is for
+  everybody, and its forms have a CSRF token.
 - `needs_store=False` serves without a connection to the store.
 - `*crud(tag, path, RESOURCE)` declares the verbs of a resource; `exclude=` omits some of them.
 
@@ -18,18 +21,26 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from flask import Response
+
 from web.account import (
     contact_codes,
+    contact_secret,
     contact_test,
+    contacts,
     custom_roles,
     invitations,
     members,
     message_settings,
+    notification_figures,
     notification_preferences,
     profile,
     stakeholders,
     tokens,
 )
+from web.callbacks import ntfy, phone, slack, sms, telegram
+from web.callbacks import web_push as web_push_callback
+from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
 from web.http.openapi import document, summaries
@@ -62,10 +73,44 @@ from web.oncall import (
     schedule_problems,
     schedules,
 )
-from web.operations import dead_letters, metrics, simulate
-from web.pages import api_docs, incident, join, start
+from web.operations import dead_letters, drills, metrics, simulate
+from web.pages import api_docs, bundle, incident, join, signed_in, start, static_files, web_push
+from web.pages.operator import (
+    check,
+    figures,
+    incident_actions,
+    incident_list,
+    mine,
+    new_incident,
+    on_call,
+    postmortem,
+    simulation,
+    swaps,
+    why,
+)
+from web.pages.operator import incident as operator_incident
+from web.pages.sign_in import (
+    audit_list,
+    by_link,
+    by_mail,
+    by_passkey,
+    by_password,
+    by_provider,
+    own,
+    own_tokens,
+)
 from web.rules import alert_rules, dry_run, routers
-from web.services import applications, grouping_policies, heartbeats, integrations, outgoing_rules, services
+from web.services import (
+    applications,
+    grouping_policies,
+    heartbeats,
+    integration_health,
+    integrations,
+    outbound,
+    outgoing_rules,
+    services,
+    source_setup,
+)
 from web.teams import (
     incident_roles,
     labels,
@@ -112,6 +157,8 @@ class Route:
     permission: str = ""
     auth: str | None = "token"
     needs_store: bool = True
+    # What a person without a session sees at a page; None: the sign-in page.
+    guest: Callable[[], Response] | None = None
     deprecated: bool = False
     documented: bool = True
 
@@ -127,6 +174,17 @@ def route(
     options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
     options.setdefault("summary", f"{summary} ({variant})" if variant else summary)
     return Route(tag, method, path, view, **{"details": details, **options})
+
+
+# The tag of pages: they also answer HEAD.
+PAGE_TAG = "Pages"
+
+
+def page(
+    method: str, path: str, view: Callable[..., object], *, auth: str | None = "session", **options: Any
+) -> Route:
+    """Declare a page with its permission, for people who are signed in; or a form for everybody."""
+    return route(PAGE_TAG, method, path, view, auth=auth, documented=False, **options)
 
 
 # verb -> method, success status, whether the path names one row
@@ -268,7 +326,21 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/integration/httphealthcheck/<integration_key>/<alert_type>/", events.create_with_level, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="create_with_level_by_application"),
     route("Alerts", "GET", "/api/alert/status/<trace_id>/", events.get_status, permission="incident_read", doc_response=events.ALERT_STATUS, auth="view"),
     route("Alerts", "GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read", query=events.TRACE_QUERY),
+    # --- the event APIs of other services: described there, so not in our documentation --------------
+    route("Alerts", "POST", "/v2/enqueue/", pagerduty.enqueue, auth=None, needs_store=False, documented=False),
+    route("Alerts", "POST", "/generic/2010-04-15/create_event.json/", pagerduty.create_event, auth=None, needs_store=False, documented=False),
+    route("Alerts", "POST", "/v2/alerts/", opsgenie.create, auth=None, needs_store=False, documented=False),
+    route("Alerts", "GET", "/v2/alerts/requests/<request_id>/", opsgenie.get_request, auth=None, documented=False),
+    route("Alerts", "POST", "/v2/alerts/<path:identifier>/<action>/", opsgenie.change, auth=None, needs_store=False, documented=False),
+    route("Alerts", "PUT", "/v2/alerts/<path:identifier>/<action>/", opsgenie.change, auth=None, needs_store=False, documented=False),
+    route("Alerts", "POST", "/integrations/generic/20131114/alert/<integration_key>/", victorops.alert, auth=None, needs_store=False, documented=False),
+    route("Alerts", "POST", "/integrations/generic/20131114/alert/<integration_key>/<path:routing_key>/", victorops.alert, auth=None, needs_store=False, documented=False),
+    route("Alerts", "POST", "/api/v2/alerts/", alertmanager.push, auth=None, needs_store=False, documented=False),
+    route("Alerts", "POST", "/integration/alertmanager/<integration_key>/api/v2/alerts/", alertmanager.push, auth=None, needs_store=False, documented=False),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
+    route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/", contacts.index, permission=OWN, response=contacts.CONTACT, many=True),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/", contacts.create, permission=OWN, status=201, body=contacts.NEW_CONTACT, response=contacts.CONTACT),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/link/", contacts.link, permission=OWN, response=contacts.CONTACT),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),
     route("Members", "POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
@@ -279,6 +351,8 @@ ROUTES: tuple[Route, ...] = (
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.send, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.show, permission=OWN, response=contact_codes.VERIFICATION),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/verify/", contact_codes.verify, permission=OWN, body=contact_codes.CODE, response=contact_codes.VERIFICATION),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/secret/", contact_secret.renew, permission=OWN, response=contact_secret.WEBHOOK_SECRET),
+    route("Notification rules", "GET", "/api/tocsin/users/<username>/notifications/figures/", notification_figures.show, permission=OWN, query=notification_figures.QUERY, response=notification_figures.FIGURES, concurrency_limit=notification_figures.CONCURRENCY),
     route("Notification rules", "GET", "/api/tocsin/users/<username>/messages/", message_settings.show, permission=OWN, response=message_settings.MESSAGE_SETTINGS),
     route("Notification rules", "PATCH", "/api/tocsin/users/<username>/messages/", message_settings.change, permission=OWN, body=message_settings.MESSAGE_SETTINGS, response=message_settings.MESSAGE_SETTINGS),
     route("Alert rules", "POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT, concurrency_limit=dry_run.CONCURRENCY),
@@ -304,7 +378,22 @@ ROUTES: tuple[Route, ...] = (
     route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL, concurrency_limit=schedule_problems.CONCURRENCY),
     route("Integrations", "GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
     route("Integrations", "PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
+    route("Integrations", "GET", "/api/tocsin/integrations/silent/", integration_health.list_silent, permission="incident_read", response=integration_health.SILENT, concurrency_limit=integration_health.CONCURRENCY),
+    route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/health/", integration_health.retrieve, permission="incident_read", response=integration_health.HEALTH),
+    route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/source/", source_setup.retrieve, permission="integration_read", response=source_setup.SETUP),
+    route("Integrations", "PUT", "/api/tocsin/integrations/<source_id>/source/", source_setup.update, permission="integration_write", body=source_setup.SETUP, response=source_setup.SETUP),
+    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.renew_secret, permission="integration_write", response=source_setup.SECRET),
+    route("Integrations", "DELETE", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.delete_secret, permission="integration_write", status=204),
+    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/try/", source_setup.try_body, permission="integration_write", body=source_setup.TRIAL, response=source_setup.RESULT),
+    route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.retrieve, permission="integration_read", response=outbound.TARGET),
+    route("Integrations", "PUT", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.update, permission="integration_write", body=outbound.TARGET, response=outbound.TARGET),
+    route("Integrations", "DELETE", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.destroy, permission="integration_write", status=204),
+    route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/secret/", outbound.renew_secret, permission="integration_write", response=outbound.SECRET),
+    route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/", outbound.list_deliveries, permission="integration_read", response=outbound.DELIVERIES),
+    route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/<delivery_id>/resend/", outbound.resend, permission="integration_write", status=201, response=outbound.DELIVERY, rate_limits=outbound.RESEND_LIMITS),
     *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),
+    route("Escalation policies", "POST", "/api/tocsin/drills/", drills.create, permission="incident_write", status=201, body=drills.NEW_DRILL, response=drills.DRILL, rate_limits=drills.LIMITS),
+    route("Escalation policies", "GET", "/api/tocsin/drills/<drill_id>/", drills.retrieve, permission="incident_read", response=drills.DRILL),
     route("Alerts", "GET", "/api/tocsin/dead-letters/", dead_letters.index, permission="incident_read", response=dead_letters.PAGE),
     route("Alerts", "GET", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.retrieve, permission="incident_read", response=dead_letters.DEAD_LETTER),
     route("Alerts", "POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", dead_letters.replay, permission="incident_write", response=dead_letters.REPLAYED),
@@ -314,12 +403,85 @@ ROUTES: tuple[Route, ...] = (
     route("Operation", "GET", f"{document.DOCS}/", api_docs.show, auth=None, needs_store=False, documented=False),
     # --- for the operator of the installation --------------------------------------------------------
     route("Operation", "GET", "/metrics", metrics.show, auth=None, documented=False),
+    # --- callbacks of providers ----------------------------------------------------------------------
+    route("Callbacks", "POST", "/callbacks/twilio/sms/reply/", sms.reply, auth=None, documented=False),
+    route("Callbacks", "POST", "/callbacks/twilio/sms/status/", sms.report, auth=None, documented=False),
+    route("Callbacks", "POST", "/callbacks/twilio/phone/digits/", phone.press, auth=None, documented=False),
+    route("Callbacks", "POST", "/callbacks/twilio/phone/status/", phone.report, auth=None, documented=False),
+    route("Pages", "POST", "/callbacks/slack/", slack.receive, auth=None, documented=False),
+    route("Pages", "POST", "/callbacks/telegram/", telegram.receive, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
-    route("Pages", "GET", "/", start.show, auth=None, needs_store=False, documented=False),
     route("Pages", "GET", "/i/<token>", incident.show, auth=None, documented=False),
     route("Pages", "POST", "/i/<token>", incident.act, auth=None, documented=False),
+    route("Pages", "GET", "/b/<token>", bundle.show, auth=None, documented=False),
     route("Pages", "GET", "/join/<token>", join.show, auth=None, documented=False),
     route("Pages", "POST", "/join/<token>", join.join, auth=None, documented=False),
+    # --- buttons of messages -------------------------------------------------------------------------
+    route("Pages", "POST", "/callbacks/ntfy/<token>/<action>/", ntfy.act, auth=None, documented=False),
+    route("Pages", "POST", "/callbacks/web_push/<token>/<action>/", web_push_callback.act, auth=None, documented=False),
+    # --- messages in browsers ------------------------------------------------------------------------
+    route("Pages", "GET", "/push.js", web_push.show_worker, auth=None, needs_store=False, documented=False),
+    route("Pages", "POST", "/push/key/", web_push.show_key, auth=None, documented=False),
+    route("Pages", "POST", "/i/<token>/browser/", incident.add_browser, auth=None, status=201, body=web_push.SUBSCRIPTION, documented=False),
+    route("Pages", "POST", "/join/<token>/browser/", join.add_browser, auth=None, status=201, body=web_push.SUBSCRIPTION, documented=False),
+    # --- calendars -----------------------------------------------------------------------------------
     route("Pages", "GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
     route("Pages", "HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
+)  # fmt: skip
+
+# The pages, which are no part of the interface.
+PAGES: tuple[Route, ...] = (
+    # --- sign in -------------------------------------------------------------------------------------
+    page("GET", "/sign-in/", by_password.show, auth="form"),
+    page("POST", "/sign-in/", by_password.sign_in, auth="form"),
+    page("GET", "/sign-in/link/<token>", by_link.show, auth="form"),
+    page("POST", "/sign-in/link/<token>", by_link.sign_in, auth="form"),
+    page("POST", "/sign-in/mail/", by_mail.send, auth="form"),
+    page("POST", "/sign-in/passkey/options/", by_passkey.begin_sign_in, auth="form"),
+    page("POST", "/sign-in/passkey/", by_passkey.sign_in, auth="form"),
+    page("GET", "/sign-in/provider/", by_provider.begin, auth="form"),
+    page("GET", "/sign-in/provider/callback/", by_provider.finish, auth="form"),
+    page("POST", "/sign-in/provider/account/", by_provider.choose_account, auth="form"),
+    page("POST", "/sign-out/", signed_in.sign_out, permission=MEMBER),
+    page("GET", "/me/sign-in/", own.show, permission=MEMBER),
+    page("POST", "/me/password/", own.set_password, permission=MEMBER),
+    page("POST", "/me/sessions/<session_id>/end/", own.end_session, permission=MEMBER),
+    page("POST", "/me/passkeys/options/", by_passkey.begin_registration, permission=MEMBER),
+    page("POST", "/me/passkeys/", by_passkey.register, permission=MEMBER),
+    page("POST", "/me/passkeys/<passkey_id>/remove/", by_passkey.remove, permission=MEMBER),
+    page("GET", "/me/tokens/", own_tokens.show, permission=MEMBER),
+    page("POST", "/me/tokens/", own_tokens.create, permission=MEMBER),
+    page("POST", "/me/tokens/<token_id>/revoke/", own_tokens.revoke, permission=OWN),
+    page("GET", "/audit/", audit_list.show, permission=ADMIN),
+    # --- files of the pages --------------------------------------------------------------------------
+    page("GET", "/static/<name>", static_files.show, auth=None, needs_store=False),
+    page("GET", "/manifest.webmanifest", static_files.show_manifest, auth=None, needs_store=False),
+    # --- incidents -----------------------------------------------------------------------------------
+    page("GET", "/", incident_list.show, permission="incident_read", guest=start.show),
+    page("POST", "/", incident_list.act, permission="incident_write"),
+    page("GET", "/incidents/new/", new_incident.show, permission="incident_write"),
+    page("POST", "/incidents/new/", new_incident.create, permission="incident_write"),
+    page("GET", "/incidents/<incident>/", operator_incident.show, permission="incident_read"),
+    page("POST", "/incidents/<incident>/", incident_actions.act, permission="incident_write"),
+    page("GET", "/incidents/<incident>/postmortem/", postmortem.show, permission="incident_read"),
+    page("POST", "/incidents/<incident>/postmortem/", postmortem.save, permission="incident_read"),
+    page("GET", "/incidents/<incident>/postmortem.md", postmortem.export, permission="incident_read"),
+    # --- why -----------------------------------------------------------------------------------------
+    page("GET", "/why/", why.show, permission="incident_read"),
+    page("GET", "/why/simulate/", simulation.show, permission="incident_read"),
+    page("POST", "/why/simulate/", simulation.run, permission="incident_read"),
+    page("GET", "/why/<trace_id>/", why.show_trace, permission="incident_read"),
+    page("POST", "/why/dead-letters/<dead_letter_id>/replay/", why.replay, permission="incident_write"),
+    page("GET", "/check/", check.show, permission=ADMIN),
+    # --- on call -------------------------------------------------------------------------------------
+    page("GET", "/on-call/", on_call.show, permission="schedule_read"),
+    page("GET", "/on-call/<schedule_id>/", on_call.show_schedule, permission="schedule_read"),
+    page("POST", "/on-call/<schedule_id>/", on_call.add_override, permission="schedule_read"),
+    page("POST", "/on-call/<schedule_id>/swaps/", swaps.ask, permission="schedule_read"),
+    page("POST", "/on-call/<schedule_id>/swaps/<swap_id>/", swaps.act, permission="schedule_read"),
+    # --- figures -------------------------------------------------------------------------------------
+    page("GET", "/figures/", figures.show, permission="analytics_read"),
+    # --- mine ----------------------------------------------------------------------------------------
+    page("GET", "/mine/", mine.show, permission=OWN),
+    page("POST", "/mine/", mine.act, permission=OWN),
 )  # fmt: skip

@@ -5,7 +5,22 @@ from typing import Protocol
 from wsgiref.types import WSGIEnvironment
 
 # Requests to these paths are alerts. Tools send them with headers that look like those of a browser.
-ALERT_PATHS = ("/api/events/", "/api/integration/", "/integration/")
+ALERT_PATHS = (
+    "/api/events/",
+    "/api/integration/",
+    "/integration/",
+    # The event APIs of other services (web/event_apis).
+    "/api/v2/alerts",
+    "/generic/",
+    "/integrations/",
+    "/v2/",
+)
+# Of these paths, requests to the following ones ask for something, which needs the store.
+QUESTION_PATHS = ("/v2/alerts/requests/",)
+# Requests to these paths are callbacks of providers. Anybody can send one; its signature is in or beside the
+# body, so the body is received before the sender is known. That of a provider is much smaller.
+CALLBACK_PATHS = ("/callbacks/",)
+CALLBACK_BYTES = 64 * 1024
 
 # Keys in the environment. The monotonic time at which the request was complete:
 ARRIVED_AT = "tocsin.arrived_at"

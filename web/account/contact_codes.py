@@ -3,6 +3,7 @@
 from marshmallow import fields
 
 from models.domain.channels import CHANNELS
+from models.domain.enums import Verification
 from models.lifecycle import contact_codes
 from models.lifecycle.contact_codes import MAX_ATTEMPTS
 from models.lifecycle.messages import find_last_code
@@ -40,15 +41,18 @@ VERIFICATION = VerificationSchema()
 def send(**ids: str) -> dict[str, str]:
     """Send a new code to a contact. The code before it is no longer valid."""
     user, contact = CONTACTS.find_row(**ids)
-    if contact.contact_type not in CHANNELS:
+    channel = CHANNELS.get(contact.contact_type)
+    if channel is None:
         reject("contact", "Nothing can be sent to contacts of this type yet.")
+    if channel.verification is not Verification.CODE:
+        reject("contact", "A contact of this type is not verified by a code that Tocsin sends.")
     with store().write_transaction():
         if contact_codes.is_verified(contact, user):
             reject("contact", "This contact is verified.")
         last = find_last_code(contact)
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="A code was sent to this contact a moment ago.")
-        count_code(viewer().user, contact.value)
+        count_code(viewer().user, contact.contact_type, contact.value)
         message = contact_codes.send_code(contact, get_display_name(viewer().user), now())
     queue.enqueue_delivery(message.channel)
     return {"message": "Tocsin is sending a code.", "message_id": message.message_id}

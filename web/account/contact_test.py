@@ -70,7 +70,7 @@ def start(**ids: str) -> dict[str, str]:
     with store().write_transaction():
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
-        count_message(viewer().user, contact.value)
+        count_message(viewer().user, contact.contact_type, contact.value)
         message = create_test_message(contact, get_display_name(viewer().user), now())
     queue.enqueue_delivery(message.channel)
     return {"message": "Tocsin is sending a test message.", "message_id": message.message_id}

@@ -7,7 +7,7 @@ from marshmallow import fields, validate
 
 from models.store.base import store
 from models.tables.accounts import Account, CustomRole, User
-from web.http import access, serialization
+from web.http import access, audited, serialization
 from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import LONG_TEXT, List, Reference, Schema, Text, explain
@@ -59,15 +59,34 @@ class CustomRoles(Resource[CustomRole, Account]):
 
     def insert(self, parent: Account, values: dict[str, object]) -> CustomRole:
         try:
-            return super().insert(parent, values)
+            row = super().insert(parent, values)
         except peewee.IntegrityError:
             _refuse_name()
+        changes = audited.describe_permissions(row.name, (), row.permissions)
+        _record(row, changes or f"{row.name}: no permissions")
+        return row
 
     def change(self, row: CustomRole, values: dict[str, object]) -> None:
+        own = CustomRole.select(CustomRole.permissions).where(CustomRole.id == row.id)
+        before = store().for_update(own).get().permissions
         try:
             super().change(row, values)
         except peewee.IntegrityError:
             _refuse_name()
+        if "permissions" in values:
+            current = CustomRole.get_by_id(row.id)
+            changes = audited.describe_permissions(current.name, before, current.permissions)
+            if changes:
+                _record(current, changes)
+
+    def remove(self, row: CustomRole) -> None:
+        _record(row, f"{row.name}: removed")
+        super().remove(row)
+
+
+def _record(row: CustomRole, detail: str) -> None:
+    persons = User.select(User.id).where(User.custom_role == row)
+    audited.record_shared_rights(persons, "custom_role_changed", detail)
 
 
 def _refuse_name() -> NoReturn:
@@ -91,6 +110,8 @@ def assign(username: str) -> User:
     with config_transaction():
         user.custom_role = _find_role(role_id) if role_id else None
         User.update(custom_role=user.custom_role).where(User.id == user.id).execute()
+        name = user.custom_role.name if user.custom_role else ""
+        audited.record(user, "role_changed", f"custom role {name}" if name else "no custom role")
     return user
 
 

@@ -14,7 +14,7 @@ from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon
 from web.account.members import require_grantable, require_unused
 from web.account.message_limits import MIN_INTERVAL, count_invitation
-from web.http import access, serialization
+from web.http import access, audited, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text, explain
@@ -105,6 +105,7 @@ def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     count_invitation(viewer().user, email)
     user = provisioning.create_user(account, email, role, now(), **person)
     create_invitation(user, get_display_name(viewer().user), now())
+    audited.record(user, "invited", f"as {role.name.lower()} into {team.name}")
     return TeamMember.create(
         unique_id=make_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
     )

@@ -12,7 +12,7 @@ from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
 from pipeline.rules.action_table import names_user
-from web.http import access, serialization
+from web.http import access, audited, serialization
 from web.http.auth import now, viewer
 from web.http.errors import Forbidden, NotFound, reject
 from web.http.fields import (
@@ -104,7 +104,12 @@ class Members(Resource[User, Account]):
 
     def change(self, row: User, values: dict[str, Any]) -> None:
         """Also change the contact of a person who has not joined: the next invitation goes to it."""
+        old_role, old_address = row.role, row.email
         super().change(row, values)
+        if values.get("role", old_role) != old_role:
+            audited.record(row, "role_changed", f"to {AccountRole(values['role']).name.lower()}")
+        if values.get("email", old_address) != old_address:
+            audited.record(row, "address_changed", f"before: {old_address}")
         if "email" in values and not row.is_verified:
             old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
             ContactMethod.update(value=values["email"]).where(old_contact).execute()

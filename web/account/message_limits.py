@@ -6,6 +6,7 @@ Their addresses may belong to strangers. Deleting a contact or a member does not
 import hashlib
 from datetime import timedelta
 
+from models.domain.channels import CHANNELS
 from models.store.base import db, store
 from models.tables.accounts import User
 from web.http import rate_limit
@@ -18,24 +19,42 @@ HOUR_S, DAY_S = 3_600.0, 86_400.0
 
 # To one address, of all kinds together.
 ADDRESS: Limits = ((5, HOUR_S), (10, DAY_S))
-# Codes to one address, also of different contacts.
+# Codes to one address through one channel, also of different contacts. People add their number for calls and
+# for SMS at once.
 CODES: Limits = ((1, MIN_INTERVAL.total_seconds()),)
 # Requested by one person, and in one account: codes and test messages.
 PERSON: Limits = ((20, HOUR_S), (50, DAY_S))
 ACCOUNT: Limits = ((100, HOUR_S), (300, DAY_S))
+# The same for codes and test messages that cost money, as SMS and phone calls do.
+TOLL_ADDRESS: Limits = ((3, HOUR_S), (5, DAY_S))
+TOLL_PERSON: Limits = ((5, HOUR_S), (10, DAY_S))
+TOLL_ACCOUNT: Limits = ((20, HOUR_S), (50, DAY_S))
 # Whole departments are invited in one hour.
 PERSON_INVITATIONS: Limits = ((200, HOUR_S),)
 ACCOUNT_INVITATIONS: Limits = ((500, DAY_S),)
 
 
-def count_message(requester: User, address: str) -> None:
+def count_message(requester: User, channel: int, address: str) -> None:
     """Count a test message to this address. Raise Throttled if there are too many."""
-    _count(requester, address, "messages", PERSON, ACCOUNT)
+    _count(requester, address, "messages", PERSON, ACCOUNT, *_list_toll_limits(requester, channel, address))
 
 
-def count_code(requester: User, address: str) -> None:
+def count_code(requester: User, channel: int, address: str) -> None:
     """Count a code to this address. Raise Throttled if there are too many."""
-    _count(requester, address, "messages", PERSON, ACCOUNT, (CODES, f"code {_hash(address)}"))
+    toll = _list_toll_limits(requester, channel, address)
+    code = (CODES, f"code {channel} {_hash(address)}")
+    _count(requester, address, "messages", PERSON, ACCOUNT, code, *toll)
+
+
+def _list_toll_limits(requester: User, channel: int, address: str) -> list[tuple[Limits, str]]:
+    """Return the limits for messages that cost money, with the names under which they are counted."""
+    if channel not in CHANNELS or not CHANNELS[channel].toll_units:
+        return []
+    return [
+        (TOLL_ADDRESS, f"toll address {_hash(address)}"),
+        (TOLL_PERSON, f"toll messages by {requester.id}"),
+        (TOLL_ACCOUNT, "toll messages"),
+    ]
 
 
 def count_invitation(requester: User, address: str) -> None:

@@ -7,15 +7,18 @@ import contextlib
 from typing import Any, TypedDict, cast
 
 import peewee
-from flask import request
+from flask import current_app, request
 from marshmallow import fields
 
-from models.domain.channels import CHANNELS, CONTACT_TYPES, AddressForm
-from models.domain.enums import Urgency
+from models.domain.channels import CHANNELS, CONTACT_TYPES, USER_EMAIL_CHANNEL
+from models.domain.enums import OtherContactType, Urgency, Verification
+from models.domain.user_urls import find_network_problem
 from models.lifecycle import contact_codes, provisioning
 from models.lifecycle.messages import find_last_code
+from models.lifecycle.toll_limits import TollLimits, find_toll_obstacle
 from models.tables.accounts import User, get_display_name
-from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
+from models.tables.users import ContactCode, ContactMethod, ForwardingRule, NotificationRule
+from runtime.settings import Settings
 from web.account.message_limits import MIN_INTERVAL, count_code
 from web.http import access
 from web.http.access import Row
@@ -40,6 +43,10 @@ from web.http.resource import Resource, lock_row
 from web.teams.teams import get_account_member
 
 MAX_CONTACTS = 20
+ONLY_EMAIL = (
+    "Only e-mail contacts (1) can be created by this operation. POST /api/tocsin/users/<username>/contacts/"
+    " creates and verifies contacts of all types."
+)
 
 
 class ContactValues(TypedDict):
@@ -57,12 +64,18 @@ class ContactSchema(Schema):
     contact_type = Choice(
         names=CONTACT_TYPES,
         required=True,
-        metadata=explain("The channel of the contact. Only 1 can be created."),
+        metadata=explain(
+            "The channel of the contact. This operation creates only 1;"
+            " `POST /api/tocsin/users/{username}/contacts/` creates all."
+        ),
     )
     value = Text(
         required=True,
         limit=320,
-        metadata=explain("The address of the contact: an e-mail address of at most 254 characters."),
+        metadata=explain(
+            "The address of the contact. For 1 it is an e-mail address of at most 254 characters. It is empty"
+            " while a contact is not linked."
+        ),
     )
 
 
@@ -132,13 +145,13 @@ class Contacts(UserResource[ContactMethod]):
     ) -> dict[str, object]:
         stored = {"contact_type": row.contact_type, "value": row.value} if row is not None else {}
         contact = cast(ContactValues, {**stored, **values})
-        channel = CHANNELS.get(contact["contact_type"])
-        if channel is None:
-            titles = ", ".join(spec.title for spec in CHANNELS.values())
-            reject("contact_type", f"Only {titles} contacts can be created through the interface.")
-        if {"contact_type", "value"} & values.keys():
-            _check_address(channel.address, contact["value"])
-        return values
+        has_new_type = contact["contact_type"] != stored.get("contact_type")
+        if has_new_type and contact["contact_type"] != USER_EMAIL_CHANNEL:
+            reject("contact_type", ONLY_EMAIL)
+        if has_new_type or contact["value"] != stored["value"]:
+            check_address(parent, contact["contact_type"], contact["value"])
+        # The same text may be the address of another person in another channel.
+        return {**values, "verified_value": None} if row is not None and has_new_type else values
 
     def insert(self, parent: User, values: dict[str, object]) -> ContactMethod:
         # Else requests at the same time could exceed the limit.
@@ -150,10 +163,11 @@ class Contacts(UserResource[ContactMethod]):
         return contact
 
     def change(self, row: ContactMethod, values: dict[str, object]) -> None:
-        before = row.value
         super().change(row, values)
-        if values.get("value", before) != before:
-            changed = ContactMethod.get_by_id(row.id)
+        changed = ContactMethod.get_by_id(row.id)
+        if changed.contact_type != row.contact_type:
+            ContactCode.delete().where(ContactCode.contact == row.id).execute()
+        if (changed.contact_type, changed.value) != (row.contact_type, row.value):
             _verify_or_send_code(changed, User.get_by_id(row.user_id))
 
 
@@ -162,7 +176,8 @@ def _verify_or_send_code(contact: ContactMethod, user: User) -> None:
 
     A contact with the person's own verified address is verified for itself: that address may change.
     """
-    if contact.contact_type not in CHANNELS:
+    channel = CHANNELS.get(contact.contact_type)
+    if channel is None or channel.verification is not Verification.CODE:
         return
     if contact_codes.is_verified(contact, user):
         contact_codes.verify_contacts(user.id, contact.value)
@@ -171,15 +186,35 @@ def _verify_or_send_code(contact: ContactMethod, user: User) -> None:
     if last is not None and last > now() - MIN_INTERVAL:
         return
     with contextlib.suppress(Throttled):
-        count_code(viewer().user, contact.value)
+        count_code(viewer().user, contact.contact_type, contact.value)
         contact_codes.send_code(contact, get_display_name(viewer().user), now())
 
 
-def _check_address(form: AddressForm, address: str) -> None:
+def check_address(user: User, contact_type: int, address: str) -> None:
+    """Raise BadRequest if a contact of this type cannot have this address, or gets it in another way."""
+    channel = CHANNELS.get(contact_type)
+    if channel is None:
+        reject("contact_type", "Nothing can be sent to contacts of this type yet.")
+    if channel.verification is not Verification.CODE:
+        reject("value", "The address of a contact of this type cannot be written: it is linked.")
+    form = channel.address
     if len(address) > form.limit:
         reject("value", f"Longer than maximum length {form.limit}.")
     if not form.pattern.fullmatch(address):
         reject("value", f"Not {form.words}.")
+    if problem := form.check(address):
+        reject("value", problem)
+    settings: Settings = current_app.config["SETTINGS"]
+    # The operator's own server of ntfy may be anywhere.
+    is_own = contact_type == OtherContactType.NTFY and address.startswith(f"{settings.ntfy_url}/")
+    if not is_own and (problem := find_network_problem(address, settings.webhook_networks)):
+        reject("value", problem)
+    limits = TollLimits.from_settings(settings)
+    obstacle = find_toll_obstacle(
+        user.account_id, contact_type, address, now(), is_requested=True, limits=limits
+    )
+    if obstacle is not None:
+        reject("value", str(obstacle))
 
 
 class NotificationRules(UserResource[NotificationRule]):

@@ -11,7 +11,7 @@ from models.lifecycle import provisioning
 from models.store.ids import digest
 from models.tables.accounts import Token, User
 from web.account.notification_preferences import UserResource
-from web.http import paging, serialization
+from web.http import audited, paging, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Moment, OptionalMoment, Schema, Text, Username, explain
@@ -83,8 +83,14 @@ class Tokens(UserResource[Token]):
             reject("expires_at", "A token cannot give itself a later expiry. Create another token.")
         return values
 
+    def change(self, row: Token, values: dict[str, object]) -> None:
+        super().change(row, values)
+        if values.get("expires_at", row.expires_at) != row.expires_at:
+            audited.record(row.user, "token_changed", row.name)
+
     def remove(self, row: Token) -> None:
         Token.update(revoked_at=now()).where(Token.id == row.id).execute()
+        audited.record(row.user, "token_revoked", row.name)
 
 
 def _is_later(values: Mapping[str, object], before: datetime | None) -> bool:
@@ -108,14 +114,19 @@ PAGE = TokenPageSchema()
 
 def create() -> dict[str, object]:
     """Create a token for yourself. The answer shows it, once."""
-    user = viewer().user
-    values = cast(TokenValues, TOKENS.check_values(serialization.read_body(), user, None))
+    return create_for(viewer().user, serialization.read_body())
+
+
+def create_for(user: User, given: dict[str, object]) -> dict[str, object]:
+    """Create a token of a person with these values of the schema, and return it with its text."""
+    values = cast(TokenValues, TOKENS.check_values(given, user, None))
     with TOKENS.transaction():
         lock_row(user)
         if TOKENS.select_rows(user).count() >= MAX_TOKENS:
             reject("token", f"You have {MAX_TOKENS} tokens. Revoke one of them first.")
         text = provisioning.issue_token(user, values["name"], now(), values.get("expires_at"))
         row = Token.get(Token.digest == digest(text))
+        audited.record(user, "token_created", values["name"])
     row.user = user
     return {**{name: getattr(row, name) for name in TOKENS.schema.fields}, "token": text}
 

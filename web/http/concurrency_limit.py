@@ -8,8 +8,7 @@ import peewee
 from flask import request
 
 from models.store.base import STORE_ERRORS, store
-from models.tables.accounts import Account
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import Account, RateLimit
 from models.write.rates import lock_rate
 from web.http.errors import Throttled
 from web.server_interface import CLIENT_CHECK

@@ -13,7 +13,7 @@ import structlog
 
 from models.store.base import STORE_ERRORS, store
 from models.store.prepared import in_list
-from models.tables.rate_limits import FailedAuthentication
+from models.tables.accounts import FailedAuthentication
 from web.http.errors import Throttled
 
 log = structlog.get_logger()
@@ -43,7 +43,7 @@ class FailureCounter:
     def count(self, client: str, at: datetime) -> None:
         """Count an invalid token of this client, or raise Throttled."""
         minute, second = divmod(int(at.timestamp()), MINUTE_S)
-        address = _get_network(client)
+        address = get_network(client)
         if self._add(address, minute) and _add_to_all(address, minute) >= LIMIT:
             self._refuse(address)
         if address in self._refused:
@@ -98,7 +98,7 @@ def _delete_before(minute: int) -> None:
         table.delete().where(in_list(table.id, [row for (row,) in rows])).execute()
 
 
-def _get_network(client: str) -> str:
+def get_network(client: str) -> str:
     """Return the network that one client probably has; the text itself if it is no address."""
     try:
         address = ipaddress.ip_address(client)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from models.store.base import store
-from models.tables.accounts import Account
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import Account, RateLimit
 from models.write.rates import lock_rate
 from web.http.errors import Throttled
 

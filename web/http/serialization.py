@@ -112,9 +112,9 @@ def read_bytes() -> bytes:
 
 
 def parse_body() -> Any:
-    """Return the body as plain values; {} for an empty body. BadRequest if it cannot be parsed."""
+    """Return the body as plain values; {} without one. BadRequest if it cannot be parsed, as only blanks."""
     data = read_bytes()
-    if not data.strip():
+    if not data:
         return {}
     try:
         if request.mimetype in CONTENT_TYPES[1:]:

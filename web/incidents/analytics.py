@@ -1,18 +1,20 @@
 """Numbers of incidents and mean times until their acknowledgement and resolution: contract section 3.13.
 
 A question reads the incidents of a period by the index `incident_listed`. The period is limited, and so is
-the number of incidents in it. An account asks one question of a kind at a time.
+the number of incidents in it. An account asks one question of a kind at a time. Drills are left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any
 
 import peewee
 from marshmallow import fields, validate
 
 from models.domain.enums import IncidentStatus, Urgency
 from models.reports import incident_metrics
+from models.reports.drills import is_drill
 from models.store.base import UtcField, store
 from models.store.prepared import in_list
 from models.tables.accounts import User, get_display_name
@@ -221,7 +223,7 @@ STATS_CONCURRENCY, TEAM_CONCURRENCY, SERVICE_CONCURRENCY, USER_CONCURRENCY = (
 
 def get_incident_stats() -> dict[str, int]:
     """Count incidents by status. The answer has those of all teams that you may see, and your own."""
-    with _select_incidents(STATS_CONCURRENCY) as incidents:
+    with select_incidents(serialization.read_body(), STATS_CONCURRENCY) as incidents:
         counts = incident_metrics.count_by_status(incidents, viewer().user)
 
     def count(owners: tuple[bool, ...], statuses: tuple[IncidentStatus, ...] = tuple(IncidentStatus)) -> int:
@@ -276,7 +278,7 @@ def _measure(
 
     `name` returns the members of a record that say what the row is.
     """
-    with _select_incidents(limit) as incidents:
+    with select_incidents(serialization.read_body(), limit) as incidents:
         by_row = incident_metrics.measure(incidents, without_index(column))
         named = [row for row in by_row if row is not None]
         found = list(rows.where(in_list(rows.model.id, named)))
@@ -285,12 +287,13 @@ def _measure(
 
 
 @contextmanager
-def _select_incidents(limit: ConcurrencyLimit) -> Iterator["peewee.ModelSelect[Incident]"]:
-    """Select the incidents that the request asks for, inside one snapshot of the store.
+def select_incidents(
+    values: Mapping[str, Any], limit: ConcurrencyLimit
+) -> Iterator["peewee.ModelSelect[Incident]"]:
+    """Select the incidents that match the values of the filter, inside one snapshot of the store.
 
     Raises BadRequest for too many incidents, Throttled if the account already asks.
     """
-    values = serialization.read_body()
     start, end = _get_period(values.get("from_date"), values.get("to_date"))
     in_period = (Incident.creation_date >= start) & (Incident.creation_date < end)
     if None not in (values.get("tta"), values.get("ttr")) and values["ttr"] < values["tta"]:
@@ -309,7 +312,7 @@ def _select_incidents(limit: ConcurrencyLimit) -> Iterator["peewee.ModelSelect[I
         of_account = Incident.select().where(Incident.account == viewer().account)
         if incident_metrics.has_more_than(of_account.where(in_period), MAX_INCIDENTS):
             reject("from_date", f"The period has more than {MAX_INCIDENTS:,} incidents: make it shorter.")
-        incidents = filters.select_visible().where(in_period)
+        incidents = filters.select_visible().where(in_period, ~is_drill(Incident.id))
         for condition in conditions:
             if condition is not None:
                 incidents = incidents.where(condition)

@@ -101,7 +101,7 @@ def filter_incidents() -> dict[str, object]:
     """List incidents by a filter, oldest first, page by page."""
     body = serialization.parse_body()
     filters = serialization.load(FILTER, body)
-    return paging.build_page(_select_incidents(filters), paging.read_page(body), _load_incidents)
+    return paging.build_page(select_incidents(filters), paging.read_page(body), load_incidents)
 
 
 def index() -> dict[str, object]:
@@ -114,16 +114,16 @@ def index() -> dict[str, object]:
 
 def build_page(complete: Callable[[list[Incident]], list[Incident]]) -> dict[str, object]:
     """Build the page of a GET request with a filter; `complete` adds to its incidents what they show."""
-    parameters = _read_parameters()
-    found = _select_incidents({"status": ALL, **_load_valid(parameters)})
+    parameters = read_parameters()
+    found = select_incidents({"status": ALL, **load_valid(parameters)})
 
     def load(page: list[tuple[int]]) -> list[Incident]:
-        return complete(_load_incidents(page))
+        return complete(load_incidents(page))
 
     return paging.build_page(found, paging.read_page(parameters), load, count=found.count())
 
 
-def _read_parameters() -> dict[str, object]:
+def read_parameters() -> dict[str, object]:
     """Return the filter in the body and query of a GET request, by the field names of the filter."""
     try:
         body = serialization.parse_body()
@@ -141,14 +141,14 @@ def _read_parameters() -> dict[str, object]:
 OLD_NAMES = {"team_id": "team_ids", "service_id": "service_ids", "user_id": "user_ids"}
 
 
-def _load_valid(parameters: Mapping[str, object]) -> Any:
+def load_valid(parameters: Mapping[str, object]) -> Any:
     try:
         return FILTER.load(parameters)
     except ValidationError as error:
         return error.valid_data
 
 
-def _load_incidents(page: list[tuple[int]]) -> list[Incident]:
+def load_incidents(page: list[tuple[int]]) -> list[Incident]:
     """Load the incidents with these row numbers in this order."""
     numbers = [number for (number,) in page]
     if not numbers:
@@ -166,7 +166,7 @@ def select_visible() -> "peewee.ModelSelect[Incident]":
     return incidents.where(without_index(Incident.team).in_(access.select_permitted_teams(viewer())))
 
 
-def _select_incidents(filters: Mapping[str, object]) -> "peewee.ModelSelect[Incident]":
+def select_incidents(filters: Mapping[str, object]) -> "peewee.ModelSelect[Incident]":
     """Select the row numbers of the incidents that match the filter, oldest first."""
     incidents = select_visible()
     for name, value in {"status": IncidentStatus.TRIGGERED, **filters}.items():

@@ -3,7 +3,7 @@
 pipeline.incidents decides each change under the lock of the service, as for alerts and timers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -48,14 +48,27 @@ def create() -> Incident:
     service = _find_service(values.pop("service"))
     requested = resolve_references(values, service.team)
     with store().write_transaction():
-        found = load_service_config(service.id, get_policy_ids(requested), slas=get_sla_ids(requested))
-        if found is None:
+        opened = open_incident(service.id, requested, build_viewer_author(), now())
+        if opened is None:
             reject("service", "The service was deleted meanwhile.")
-        new = _build_new(load_assignee(requested))
-        effects = _open(new, *found, build_viewer_author(), now())
-        written = apply(ChangeSet(effects=list(effects)))
-    queue.enqueue_deliveries(written.channels)
-    return fill([Incident.get(Incident.unique_id == new.unique_id)])[0]
+    unique_id, channels = opened
+    queue.enqueue_deliveries(channels)
+    return fill([Incident.get(Incident.unique_id == unique_id)])[0]
+
+
+def open_incident(
+    service: int, requested: dict[str, Any], author: Author, at: datetime
+) -> tuple[str, Collection[int]] | None:
+    """Open an incident with the requested values in a service (row number). Needs a write transaction.
+
+    Return its unique_id and the channels with new messages; None: the service was deleted.
+    """
+    found = load_service_config(service, get_policy_ids(requested), slas=get_sla_ids(requested))
+    if found is None:
+        return None
+    new = _build_new(load_assignee(requested))
+    written = apply(ChangeSet(effects=list(_open(new, *found, author, at))))
+    return new.unique_id, written.channels
 
 
 def update(incident: str) -> Incident:

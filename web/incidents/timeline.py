@@ -32,6 +32,17 @@ class DeliveryAttemptSchema(Schema):
     outcome = Text(dump_only=True)
     detail = Text(dump_only=True)
     milliseconds = Number(dump_only=True)
+    provider = Text(
+        dump_only=True, allow_none=True, metadata=explain("The provider that answered; null: no provider.")
+    )
+    provider_state = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("What the provider reported later: `sent`, `delivered` or `failed`; null: nothing."),
+    )
+    reported_at = Moment(
+        dump_only=True, allow_none=True, metadata=explain("When the provider reported it; null: it did not.")
+    )
 
 
 class NotificationSchema(Schema):
@@ -64,6 +75,21 @@ class NotificationSchema(Schema):
         fields.Nested(DeliveryAttemptSchema),
         dump_only=True,
         metadata=explain("The delivery attempts, the first one first."),
+    )
+    provider = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("The provider of the last attempt; null: none, or the channel has one relay only."),
+    )
+    delivered_at = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("When the provider reported that the message arrived; null: it did not report it."),
+    )
+    acknowledged_at = Moment(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("When this person acknowledged the incident; null: this person did not."),
     )
 
 

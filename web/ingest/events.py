@@ -4,8 +4,9 @@ Acceptance must be fast. So it decodes the body once, and uses the store only in
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import peewee
 from flask import Response, current_app, g, request
@@ -17,17 +18,22 @@ from models.load.lane import get_team_of_service
 from models.reports import alert_answer, alert_trace
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
-from pipeline.sources import SOURCES, Source, generic, heartbeat, httphealthcheck
+from pipeline.source_table import SOURCES, Source
+from pipeline.sources import generic, heartbeat, httphealthcheck
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge, Unavailable
 from web.http.fields import Boolean, List, Number, OptionalNumber, Schema, Text, explain
 from web.incidents import alerts
+from web.incidents.repeated_alerts import find_repeated
 from web.ingest import alert_results, event_operation, fast_path
 from web.ingest.event_operation import build_accepted
 from web.ingest.group_commit import GroupCommit, NotStoredError, Submission, get_remaining_s
 from web.ingest.large_bodies import LargeBodies, TooManyError
+
+# Returns the body to store for a body as it was sent. Raises BadBody.
+Rewrite = Callable[[bytes], bytes]
 
 commits = GroupCommit()
 large_bodies = LargeBodies()
@@ -200,13 +206,13 @@ def create_by_key(integration_key: str) -> Response:
 
 def create(account_id: str, extension: str, integration_key: str) -> Response:
     """Accept alerts of a monitoring tool."""
-    submission = _ingest(extension, integration_key, account_id)
+    submission = ingest(extension, integration_key, account_id)
     return _build_response(submission, build_accepted(submission))
 
 
 def create_by_application(extension: str, integration_key: str) -> Response:
     """Accept alerts of a monitoring tool."""
-    submission = _ingest(extension, integration_key)
+    submission = ingest(extension, integration_key)
     return _build_response(submission, build_accepted(submission))
 
 
@@ -215,13 +221,14 @@ def ping(integration_key: str, account_id: str | None = None) -> Response:
 
     A failed job sends `?status=failed&message=...`.
     """
-    submission = _ingest(heartbeat.EXTENSION, integration_key, account_id)
+    submission = ingest(heartbeat.EXTENSION, integration_key, account_id)
     return _build_response(submission, build_accepted(submission))
 
 
 def create_with_level(integration_key: str, alert_type: str, account_id: str | None = None) -> Response:
     """Accept an alert with its level in the path. It may have any body, or none."""
-    submission = _ingest(httphealthcheck.EXTENSION, integration_key, account_id, level=alert_type)
+    build_body = partial(httphealthcheck.build_body, alert_type)
+    submission = ingest(httphealthcheck.EXTENSION, integration_key, account_id, rewrite=build_body)
     return _build_response(submission, build_accepted(submission))
 
 
@@ -251,21 +258,28 @@ def _await_result(submission: Submission, seconds: int) -> alert_results.AlertRe
     )
 
 
-def _ingest(
-    extension: str, key: str, account_id: str | None = None, *, level: str | None = None
+def ingest(
+    extension: str,
+    key: str,
+    account_id: str | None = None,
+    *,
+    raw: bytes | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Submission:
     """Read, check and store this request's alerts. Return after the commit.
 
-    `level` is the level in the path, if the path has one.
+    `raw` is the body, if it was read before. `rewrite` returns the body to store, with what the path says.
     """
     source = SOURCES.get(extension)
     if source is None:
         raise NotFound
     with _translate_errors(key, account_id) as arrived_at:
-        raw = _read_body(source, may_be_ping=extension == heartbeat.EXTENSION)
+        if raw is None:
+            raw = read_body(source, may_be_ping=extension == heartbeat.EXTENSION)
         count, problem = 1, None
         with large_bodies.take_turn(len(raw), get_remaining_s(arrived_at)):
-            body = RequestBody(raw if level is None else httphealthcheck.build_body(level, raw))
+            headers = source.pick_headers(request.headers.get)
+            body = RequestBody(raw if rewrite is None else rewrite(raw), headers)
             if len(body.raw) > source.max_bytes:
                 raise TooLarge
             try:
@@ -280,8 +294,10 @@ def _ingest(
             body.raw,
             count,
             str(uuid.uuid4()),
+            headers,
             for_routers=suits_router,
             arrived_at=arrived_at,
+            left_out=body.left_out,
         )
         _submit(submission, problem)
     return submission
@@ -291,7 +307,7 @@ def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
     """Read, check and store the alert of a request to a key alone. Return after the commit."""
     source = SOURCES[generic.EXTENSION]
     with _translate_errors(key, None) as arrived_at:
-        raw = RequestBody(_read_body(source, may_be_ping=True))
+        raw = RequestBody(read_body(source, may_be_ping=True))
         with large_bodies.take_turn(len(raw.raw), get_remaining_s(arrived_at)):
             body = event_operation.EventBody(raw)
             suits_router = _suits_router(source, raw, body.problem)
@@ -331,6 +347,17 @@ def _translate_errors(key: str, account_id: str | None) -> Iterator[float]:
         raise Busy from None
 
 
+@contextmanager
+def take_turn(size: int) -> Iterator[None]:
+    """Read a body of this many bytes while the context is open, apart from ingest(). Raises Busy."""
+    arrived_at = fast_path.get_arrival(request.environ)
+    try:
+        with large_bodies.take_turn(size, get_remaining_s(arrived_at)):
+            yield
+    except TooManyError:
+        raise Busy from None
+
+
 def _suits_router(source: Source, body: RequestBody, problem: BadBody | None) -> bool:
     """Return whether a router accepts this body: any object in the generic form (contract 4.1, row 11)."""
     return problem is None or (source.is_generic and _is_object(body))
@@ -348,7 +375,7 @@ def _submit(submission: Submission, problem: BadBody | None) -> None:
         raise BadRequest(problem.errors)
 
 
-def _read_body(source: Source, *, may_be_ping: bool) -> bytes:
+def read_body(source: Source, *, may_be_ping: bool = False) -> bytes:
     """Return the raw body; for a ping without a body, the query string."""
     request.max_content_length = source.max_bytes
     body = serialization.read_bytes()
@@ -456,10 +483,10 @@ def get_trace(trace_id: str) -> dict[str, object]:
     except NotFound:
         raise NotFound(detail=_describe_unknown_alert()) from None
     page = paging.read_page(default=alert_trace.PAGE_SIZE)
-    trace = alert_trace.build_trace(
-        receipt, _select_visible_services(receipt), start=page.start, size=page.size
-    )
-    return {"answer": alert_answer.write_answer(trace), **trace, **paging.build_links(page, trace["count"])}
+    services = _select_visible_services(receipt)
+    trace = alert_trace.build_trace(receipt, services, start=page.start, size=page.size)
+    answer = alert_answer.write_answer(trace, find_repeated(receipt, services))
+    return {"answer": answer, **trace, **paging.build_links(page, trace["count"])}
 
 
 def _describe_unknown_alert() -> str:

@@ -16,7 +16,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import structlog
 
 from models.domain.identity import is_uuid
-from pipeline.sources import SOURCES, Source, generic
+from pipeline.source_table import SOURCES, Source
+from pipeline.sources import generic
 from pipeline.sources.body import BadBody, RequestBody
 from web.http import client_profile, response_headers, serialization
 from web.http.errors import ApiError, Busy, NotFound, Unavailable
@@ -139,7 +140,7 @@ class FastPath:
                 if address.by_key_alone:
                     authorization = environ.get("HTTP_AUTHORIZATION", "")
                     return _parse_event(address, raw, arrived_at, authorization)
-                return _count_alerts(address, raw, arrived_at)
+                return _count_alerts(address, raw, _pick_headers(address.source, environ), arrived_at)
         except BadBody:
             return None
         except TooManyError:
@@ -169,8 +170,21 @@ def get_arrival(environ: WSGIEnvironment) -> float:
     return arrived_at
 
 
-def _count_alerts(address: "_Address", raw: bytes, arrived_at: float) -> _Request:
-    alerts = address.source.count(RequestBody(raw))
+def _pick_headers(source: Source, environ: WSGIEnvironment) -> dict[str, str] | None:
+    """Return the headers that the source reads; None if there are none."""
+    return source.pick_headers(partial(_find_header, environ)) if source.headers else None
+
+
+def _find_header(environ: WSGIEnvironment, name: str) -> str | None:
+    key = name.upper().replace("-", "_")
+    value: str | None = environ.get(key if key == "CONTENT_TYPE" else f"HTTP_{key}")
+    return value
+
+
+def _count_alerts(
+    address: "_Address", raw: bytes, headers: dict[str, str] | None, arrived_at: float
+) -> _Request:
+    alerts = address.source.count(RequestBody(raw, headers))
     submission = group_commit.Submission(
         address.key,
         address.account,
@@ -178,6 +192,7 @@ def _count_alerts(address: "_Address", raw: bytes, arrived_at: float) -> _Reques
         raw,
         alerts,
         str(uuid.uuid4()),
+        headers,
         arrived_at=arrived_at,
     )
     return _Request(submission, 200, lambda done: build_answer(done.trace_id))

@@ -67,6 +67,7 @@ class Submission:
     body: bytes
     alerts: int
     trace_id: str
+    headers: Mapping[str, str] | None = None
     for_integrations: bool = True
     for_routers: bool = True
     is_ping: Callable[[], bool] = lambda: False
@@ -75,6 +76,8 @@ class Submission:
     is_done: bool = False
     error: Exception | None = None
     is_stored: bool = False
+    # The items of the body that are no alerts.
+    left_out: int = 0
     # The monotonic time at which the request was complete.
     arrived_at: float = field(default_factory=time.monotonic)
     # Set when the result is known, or when this request must commit. None: no thread waits for the result.
@@ -346,6 +349,7 @@ def _build_record(submission: Submission, target: KeyTarget, received_at: dateti
         "body": submission.body,
         "alerts": submission.alerts,
         "received_at": received_at,
+        "headers": submission.headers,
     }
 
 

@@ -175,12 +175,16 @@ def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> BuiltCal
 
 def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> BuiltCalendar:
     """Build the calendar of a person. The person may see all own shifts, because they cause notifications."""
-    overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
-    in_layers = Schedule.layers.cast("TEXT").contains(user.username)
-    schedules = _select_schedules(user).where(in_layers | Schedule.id.in_(overriding)).order_by(Schedule.id)
     name = f"{get_display_name(user)} on call"
     calendar = Calendar(name, f"When {get_display_name(user)} is on call.", user.time_zone)
-    return _get(calendar, feed, user, list(schedules))
+    return _get(calendar, feed, user, list(select_own_schedules(user)))
+
+
+def select_own_schedules(user: User) -> "peewee.ModelSelect[Schedule]":
+    """Select the schedules in which the person is in a layer or in an override."""
+    overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
+    in_layers = Schedule.layers.cast("TEXT").contains(user.username)
+    return _select_schedules(user).where(in_layers | Schedule.id.in_(overriding)).order_by(Schedule.id)
 
 
 def _select_schedules(user: User) -> "peewee.ModelSelect[Schedule]":

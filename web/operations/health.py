@@ -14,12 +14,13 @@ from flask import Blueprint, Response, current_app, jsonify
 from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.lifecycle.pause import is_paused
 from models.reports import dead_letters
+from models.reports.backlog import has_live
 from models.store import bulk
 from models.store.base import connection, db, store
 from models.store.limits import Use
 from models.tables.accounts import Account, Liveness
 from models.tables.events import Receipt
-from runtime.settings import find_unset
+from runtime.settings import find_unset, needs_listener
 from workers import queue
 
 blueprint = Blueprint("health", __name__)
@@ -75,6 +76,8 @@ def report() -> Report:
         "clock": result.clock,
         "mail": channels[CHANNELS[USER_EMAIL_CHANNEL].name],
     }
+    if needs_listener(settings):
+        parts["listener"] = result.listener
     ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
     if ready and result.is_paused:
@@ -84,13 +87,14 @@ def report() -> Report:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The states of the database and of the clock process, and the number of dead letters.
+    """The states of the database, of the clock and listener processes, and the number of dead letters.
 
     `is_paused`: this is a restored copy that processes and sends nothing until it is resumed.
     """
 
     database: str
     clock: str = "unknown"
+    listener: str = "unknown"
     dead_letters: int | None = None
     is_paused: bool = False
 
@@ -139,7 +143,8 @@ def commit() -> ProbeResult:
             query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
         liveness = Liveness.get_or_none(Liveness.process == "clock")
         clock = "ok" if liveness is not None and now - liveness.at <= MAX_CLOCK_AGE else "degraded"
-        return ProbeResult("ok", clock, dead_letters.count(), is_paused())
+        listener = "ok" if has_live("listener", now) else "degraded"
+        return ProbeResult("ok", clock, listener, dead_letters.count(), is_paused())
 
 
 class InsertTest:

@@ -37,7 +37,7 @@ from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
 from pipeline.simulation.simulate import SimulationResult, simulate
-from pipeline.sources import SOURCES
+from pipeline.source_table import SOURCES
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import parse_alerts
 
@@ -112,7 +112,7 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> dict[str,
     # Open incidents continue from now until the alert arrives.
     since = min(at, store().now()) if request.with_open else at
     facts = load_lane(integration.service, since)
-    alerts = list(parse_alerts(TRACE_ID, 0, integration.id, request.source, request.body, at))
+    alerts = list(parse_alerts(TRACE_ID, 0, integration.id, request.source, RequestBody(request.body), at))
     keys: set[LaneKey] = set(list_entities(alerts))
     while True:
         state, incidents = _load_state(request, facts, keys, since, is_enough)

@@ -13,6 +13,7 @@ from models.domain.enums import RuleType, Urgency
 from models.domain.facts import AlertRuleFacts, IntegrationFacts, LaneFacts, OnCallConfig, ServiceFacts
 from models.domain.reasons import Reason
 from models.load.lane import load_lane
+from models.load.source_setups import load_source_facts
 from models.store.ids import make_uuid
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
@@ -31,9 +32,10 @@ from pipeline.rules.conditions import (
 )
 from pipeline.rules.records import format_value
 from pipeline.rules.rulesets import Interrupted, RuleSet
-from pipeline.sources import SOURCES, STORED_SOURCES, generic
+from pipeline.source_table import SOURCES, STORED_SOURCES
+from pipeline.sources import generic
 from pipeline.sources.body import BadBody, RequestBody
-from pipeline.stages.normalize import build_alert
+from pipeline.stages.normalize import apply_default_level, build_alert, build_body
 from pipeline.stages.route import parse_for_source
 from web.http import access, serialization
 from web.http.auth import now, viewer
@@ -195,6 +197,7 @@ def run() -> dict[str, object]:
     with CONCURRENCY.acquire(viewer().account):
         # Large alerts cost the most here, so a refused request must not read its alert.
         alert = _build_alert(draft, event, integration, at)
+        alert = apply_default_level(alert, facts.integrations[alert.integration].default_level)
         alert, _ = requested_options.apply_requested(alert, facts.references)
         subject = build_subject(alert, get_urgency(alert, facts), at, since)
         is_gone = start_client_check()
@@ -307,7 +310,13 @@ def _prefix(name: str) -> str:
 
 def _parse_original(event: Event) -> ParsedAlert:
     """Parse an alert again from its receipt, to get it as it was before rules changed it."""
-    receipt, body = event.receipt, RequestBody(bytes(event.receipt.body))
+    receipt = event.receipt
+    body = build_body(
+        receipt.source,
+        bytes(receipt.body),
+        receipt.headers,
+        lambda: load_source_facts(receipt.integration_id),
+    )
     try:
         if receipt.router_id and receipt.source == generic.EXTENSION and event.integration:
             target = event.integration.application_reference.extension

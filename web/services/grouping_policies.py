@@ -43,8 +43,7 @@ def _check_path(path: str) -> None:
 class MatchFieldsSchema(Schema):
     static_fields = List(
         Text(validate=validate.OneOf(STATIC_FIELDS)),
-        max_items=len(STATIC_FIELDS),
-        metadata=explain("Fields of the alert to compare."),
+        metadata=explain("Fields of the alert to compare. A repeated field counts once."),
     )
     custom_fields = List(
         RawText(validate=_check_path),

@@ -9,13 +9,13 @@ from models.domain.enums import IntegrationType
 from models.store.base import store
 from models.tables.events import Entity
 from models.tables.services import Integration, Service
-from models.tables.teams import Team
 from pipeline.sources import heartbeat
-from web.http import access, serialization
-from web.http.auth import now, viewer
+from web.http import serialization
+from web.http.auth import now
 from web.http.errors import reject
 from web.http.fields import Boolean, Moment, Number, Schema, explain
 from web.http.resource import config_transaction, lock_row, lock_services
+from web.services.own_integration import access_integration
 
 # Default period and grace of a new heartbeat integration, in seconds.
 DEFAULT_EVERY_S, DEFAULT_GRACE_S = 300, 60
@@ -97,10 +97,7 @@ def is_accepting(row: Integration) -> bool:
 
 
 def _access_integration(integration_id: str) -> Integration:
-    rows = Integration.select(Integration, Service).join(Service).join(Team)
-    rows = rows.where(Team.account == viewer().account)
-    row: Integration = access.find(rows, Integration.unique_id, integration_id)
-    access.require_permission(viewer(), row.service.team_id)
+    row = access_integration(integration_id)
     if not accepts_pings(row.application, row.kind):
         reject("integration", "Only integrations of the application Heartbeat expect pings.")
     return row

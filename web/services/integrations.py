@@ -1,17 +1,17 @@
 """Integrations and their keys: contract section 3.6."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import peewee
 from marshmallow import fields
 
-from models.domain.applications import APPLICATIONS, accepts_pings
+from models.domain.applications import APPLICATIONS, Application, accepts_pings, get_application
 from models.domain.enums import IntegrationType, Urgency
 from models.lifecycle import added_applications, deletion
 from models.store.ids import make_uuid
 from models.tables.accounts import User
-from models.tables.services import Integration, Service
+from models.tables.services import Integration, Service, SourceSetup
 from models.tables.teams import Team
 from web.http import access, serialization
 from web.http.auth import now, viewer
@@ -49,11 +49,16 @@ class IntegrationSchema(Schema):
     is_enabled = Boolean(metadata=explain("false: requests with the key get 404; default: true."))
     create_incidents_for = Choice(
         names={0: "none", 1: "critical", 2: "critical and error", 3: "critical, error and warning"},
-        metadata=explain("Alerts of these levels open incidents; default: 1. The level info opens none."),
+        metadata=explain(
+            "Alerts of these levels open incidents; default: 1, and 3 for the event APIs of other services."
+            " The level info opens none."
+        ),
     )
     integration_type = Choice(
         IntegrationType,
-        metadata=explain("The direction; default: 0. Tocsin sends nothing to outbound integrations."),
+        metadata=explain(
+            "The direction; default: 0. An outbound integration sends incidents to its target URL."
+        ),
     )
     default_urgency = Choice(
         Urgency, metadata=explain("The urgency of new incidents, if no rule changes it; default: 1.")
@@ -103,11 +108,22 @@ class Integrations(Resource[Integration, Service]):
         return values
 
     def insert(self, parent: Service, values: dict[str, object]) -> Integration:
-        made = {"name": "", "integration_key": make_uuid(), "created_by": viewer().user}
+        application = _find_application(values)
+        made = {
+            "name": "",
+            "integration_key": make_uuid(),
+            "created_by": viewer().user,
+            "create_incidents_for": application.create_incidents_for,
+        }
         return super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
 
     def change(self, row: Integration, values: dict[str, object]) -> None:
         super().change(row, {**values, **_get_ping_changes(row, values)})
+        if (
+            "application" in values
+            and _find_application(values).extension != row.application_reference.extension
+        ):
+            _forget_secret(row)
 
     def _lock_row(self, row: Integration) -> Integration:
         """Lock the service before the row, like the worker of its lane, which also writes these columns."""
@@ -119,6 +135,10 @@ class Integrations(Resource[Integration, Service]):
         lock_services(Service.id == row.service_id)
         deletion.keep_for_alerts(row.service, row)
         super().remove(row)
+
+
+def _find_application(values: Mapping[str, object]) -> Application:
+    return get_application(str(values["application"]), cast("str | None", values.get("kind")))
 
 
 def _get_kind(application: str, row: Integration | None) -> str | None:
@@ -169,6 +189,14 @@ def _is_heartbeat_after(row: Integration | None, values: Mapping[str, object]) -
         kind = values["kind"]
         return accepts_pings(str(values["application"]), str(kind) if kind else None)
     return row is not None and accepts_pings(row.application, row.kind)
+
+
+def _forget_secret(row: Integration) -> None:
+    """Delete the secret and the topics of an integration whose tool changes: they were of the old tool.
+
+    With them, all requests of the new tool would be refused.
+    """
+    SourceSetup.update(secret=None, topics=None).where(SourceSetup.integration == row.id).execute()
 
 
 class KeyOwnerSchema(Schema):

@@ -12,13 +12,15 @@ from web.http.resource import LimitedResource
 class OutgoingRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     is_enabled = Boolean(
-        metadata=explain("Whether the rule counts; default: true. Tocsin only stores outgoing rules.")
+        metadata=explain(
+            "Whether the rule counts; default: true. Without a rule that counts, all incidents are sent."
+        )
     )
     rule_json = RuleJson()
 
 
 class OutgoingRules(LimitedResource[OutgoingRule, Integration]):
-    """Conditions on incidents. All of them are evaluated at each change of an incident."""
+    """Conditions on incidents. An incident is sent if one of them matches, or if there are none."""
 
     model = OutgoingRule
     noun = "outgoing rule"

@@ -3,8 +3,10 @@
 from flask import request
 from marshmallow import validate
 
+from models.store.base import store
+from models.tables.accounts import User
 from models.tables.teams import Team
-from web.http import access, serialization
+from web.http import access, audited, serialization
 from web.http.auth import viewer
 from web.http.fields import List, Schema, Text, explain
 from web.http.permissions import TEAM_PERMISSIONS
@@ -37,5 +39,12 @@ def update(team_id: str) -> Team:
     if "account_permissions" in values:
         team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
         with config_transaction():
+            before = store().for_update(Team.select(Team.account_permissions).where(Team.id == team.id)).get()
             team.save(only=[Team.account_permissions])
+            changes = audited.describe_permissions(
+                team.name, before.account_permissions, team.account_permissions
+            )
+            if changes:
+                members = User.select(User.id).where(User.account == team.account_id)
+                audited.record_shared_rights(members, "team_permissions_changed", changes)
     return team

@@ -1,7 +1,7 @@
 """Teams and their members: contract section 3.3."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import peewee
 from marshmallow import fields
@@ -13,7 +13,7 @@ from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
-from web.http import access
+from web.http import access, audited
 from web.http.auth import now, viewer
 from web.http.errors import reject, reject_places
 from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema, explain
@@ -147,14 +147,23 @@ class Members(Resource[TeamMember, Team]):
         return values
 
     def insert(self, parent: Team, values: dict[str, object]) -> TeamMember:
-        role = values.get("role", TeamRole.USER)
-        return TeamMember.create(
+        role = TeamRole(cast(int, values.get("role", TeamRole.USER)))
+        row: TeamMember = TeamMember.create(
             unique_id=make_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
         )
+        audited.record_rights(row.user, "team_changed", f"{role.name.lower()} of {parent.name}")
+        return row
+
+    def change(self, row: TeamMember, values: dict[str, object]) -> None:
+        super().change(row, values)
+        if "role" in values:
+            name = TeamRole(cast(int, values["role"])).name.lower()
+            audited.record_rights(row.user, "team_changed", f"{name} of {row.team.name}")
 
     def remove(self, row: TeamMember) -> None:
         _require_rank(row.team, lock_row(row).role)
         super().remove(row)
+        audited.record_rights(row.user, "team_changed", f"no longer in {row.team.name}")
 
 
 def _require_rank(team: Team, *roles: int | None) -> None:

@@ -1,0 +1,27 @@
+"""The secret with which webhooks to a contact are signed (under /api/tocsin/)."""
+
+from models.domain.enums import OtherContactType
+from models.lifecycle import webhook_secrets
+from models.store.base import store
+from web.account.notification_preferences import CONTACTS
+from web.http.errors import reject
+from web.http.fields import Schema, Text, explain
+
+
+class WebhookSecretSchema(Schema):
+    secret = Text(
+        dump_only=True,
+        metadata=explain("The secret, for a library of Standard Webhooks. Only this answer shows it."),
+    )
+
+
+WEBHOOK_SECRET = WebhookSecretSchema()
+
+
+def renew(**ids: str) -> dict[str, str]:
+    """Create the secret of a webhook contact. The secret before it is no longer used."""
+    _, contact = CONTACTS.find_row(**ids)
+    if contact.contact_type != OtherContactType.WEBHOOK:
+        reject("contact", "Only contacts of the type webhook have a secret.")
+    with store().write_transaction():
+        return {"secret": webhook_secrets.replace_contact_secret(contact)}
