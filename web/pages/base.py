@@ -5,8 +5,9 @@ import base64
 import hashlib
 import re
 import secrets
+from urllib.parse import urlsplit
 
-from flask import Response, make_response, render_template
+from flask import Response, current_app, make_response, redirect, render_template
 
 HEADERS = {
     "Referrer-Policy": "no-referrer",
@@ -15,11 +16,35 @@ HEADERS = {
 
 
 def render_page(template: str, code: int, **values: object) -> Response:
-    """Render a page with an inline style. The page can load and run nothing else, and cannot be framed."""
+    """Render a page with an inline style. The page can load nothing else, and cannot be framed.
+
+    With the value `push`, it runs the script of push.html, and with `passkeys` that of passkeys.html. They
+    can send requests to this host only. Other pages run nothing.
+    """
     nonce = secrets.token_urlsafe(16)
     response = make_response(render_template(template, nonce=nonce, **values), code)
     response.headers.update(HEADERS)
     response.headers["Content-Security-Policy"] = build_policy(f"'nonce-{nonce}'")
+    if values.get("push") is not None or values.get("passkeys") is not None:
+        scripts = f"script-src 'nonce-{nonce}'; worker-src 'self'; connect-src 'self'"
+        response.headers["Content-Security-Policy"] += f"; {scripts}"
+    return response
+
+
+def build_url(path: str) -> str:
+    """Return the path of a page below that of the public URL."""
+    return f"{urlsplit(current_app.config['SETTINGS'].public_url).path.rstrip('/')}{path}"
+
+
+def redirect_to(path: str) -> Response:
+    """Redirect to a page of this host, which the browser requests by GET."""
+    return redirect_away(build_url(path))
+
+
+def redirect_away(url: str) -> Response:
+    """Redirect to an address that a setting of the operator names."""
+    response = make_response(redirect(url, 303))
+    response.headers.update(HEADERS)
     return response
 
 

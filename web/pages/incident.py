@@ -2,9 +2,10 @@
 
 GET changes nothing, since mail scanners follow links. POST acknowledges or resolves the incident or adds a
 note, in the name of the recipient ("by link"), and redirects to the page. The page works without JavaScript
-and loads nothing.
+and loads nothing. Its only script adds the browser to the person's contacts (web/pages/web_push.py).
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -12,11 +13,10 @@ from urllib.parse import urlsplit
 import peewee
 from flask import Response, current_app, make_response, redirect, request
 
-from models.domain.effects import Author, ChangeSet
+from models.domain.effects import Author
 from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
-from models.domain.reasons import make_reason
+from models.domain.reasons import Reason, make_reason
 from models.lifecycle import signed_links
-from models.load.lane import lock_incident
 from models.reports.alert_trace import load_notification_entries
 from models.store.base import store
 from models.store.ids import make_short_id
@@ -25,14 +25,16 @@ from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.notifications import Notification
 from models.tables.services import Service
-from models.write.apply import apply
-from pipeline import incidents
-from pipeline.messages import ACTIONS, format_time, list_labels
+from pipeline.messages.content import ACTIONS
+from pipeline.messages.incidents import list_labels
+from pipeline.messages.times import format_time
 from pipeline.sources.cleaning import clean_text, clean_url
 from web.http.auth import now
+from web.http.errors import Forbidden, NotFound
+from web.incidents.change_status import change_status
 from web.pages.base import HEADERS, render_page
 from web.pages.link_rights import may_use
-from workers import queue
+from web.pages.web_push import build_paths, is_fresh, subscribe
 
 # Enough for the screen of a phone; the interface has all alerts and log entries.
 MAX_ALERTS = 10
@@ -58,7 +60,7 @@ class OpenedLink:
 def show(token: str) -> Response:
     """Show the incident of a link."""
     found = _open_link(token)
-    return found if isinstance(found, Response) else _render_incident(found)
+    return found if isinstance(found, Response) else _render_incident(found, token)
 
 
 def act(token: str) -> Response:
@@ -69,17 +71,29 @@ def act(token: str) -> Response:
     found = _open_link(token)
     if isinstance(found, Response):
         return found
-    action = ACTIONS.get(request.form.get("act", ""))
-    if action is not None and found.may_act:
-        _change_status(found, *action)
+    action = request.form.get("act", "")
+    if action in ACTIONS and found.may_act:
+        name = get_display_name(found.user)
+        author = Author(AuthorKind.LINK, f"{name} by link", user=found.user.id)
+        change_status(found.incident.id, author, action, _explain(action, name), now())
     note = clean_text(request.form.get("note", ""), NOTE_LIMIT)
-    if action is None and note and found.may_act:
+    if action not in ACTIONS and note and found.may_act:
         _add_note(found, note)
     # After the redirect, a reload of the page is a GET, so the action is not repeated.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     response = redirect(f"{prefix}{request.path}", 303)
     response.headers.update(HEADERS)
     return make_response(response)
+
+
+def add_browser(token: str) -> dict[str, str]:
+    """Let the person of a link receive messages in the browser that shows the page."""
+    found = _open_link(token)
+    if isinstance(found, Response):
+        raise NotFound
+    if not is_fresh(token):
+        raise Forbidden(detail="This link is older than a day. Use the link of a newer message.")
+    return subscribe(found.user)
 
 
 def _open_link(token: str) -> OpenedLink | Response:
@@ -114,20 +128,10 @@ def _open_link(token: str) -> OpenedLink | Response:
     return OpenedLink(user, incident, may_use(user, incident, "incident_write", now()))
 
 
-def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[IncidentStatus]) -> None:
-    name = get_display_name(opened.user)
-    author = Author(AuthorKind.LINK, f"{name} by link", user=opened.user.id)
-    with store().write_transaction():
-        context = lock_incident(opened.incident.id, author, now())
-        if context is None or context.incident.status not in allowed:
-            return
-        if to is IncidentStatus.ACKNOWLEDGED:
-            why = make_reason("acknowledged_by_link", by=name)
-        else:
-            why = make_reason("resolved_by_link", by=name)
-        effects = incidents.change_status(context, to, why)
-        written = apply(ChangeSet(effects=list(effects)))
-    queue.enqueue_deliveries(written.channels)
+def _explain(action: str, by: str) -> Reason:
+    if action == "acknowledge":
+        return make_reason("acknowledged_by_link", by=by)
+    return make_reason("resolved_by_link", by=by)
 
 
 def _add_note(opened: OpenedLink, note: str) -> None:
@@ -143,13 +147,15 @@ def _add_note(opened: OpenedLink, note: str) -> None:
         )  # fmt: skip
 
 
-def _render_incident(opened: OpenedLink) -> Response:
+def _render_incident(opened: OpenedLink, token: str) -> Response:
     incident = opened.incident
+    push = build_paths(f"/i/{token}/browser/") if is_fresh(token) else None
     status = IncidentStatus(incident.status)
     assignee = User.get_or_none(User.id == incident.assigned_to_id)
     return render_page(
         "incident.html",
         200,
+        push=push,
         incident=incident,
         service=incident.service.name if incident.service else None,
         status=status.name.lower(),
@@ -159,38 +165,45 @@ def _render_incident(opened: OpenedLink) -> Response:
         reader=get_display_name(opened.user),
         is_resolved=status is IncidentStatus.RESOLVED,
         buttons=[word for word, (_, states) in ACTIONS.items() if opened.may_act and status in states],
-        alerts=[_build_alert(opened, row) for row in _list_alerts(incident)],
+        alerts=[build_alert(row, opened.moment) for row in list_alerts(incident)],
         may_act=opened.may_act,
         note_limit=NOTE_LIMIT,
-        notes=[_build_note(opened, row) for row in _list_notes(incident)],
+        notes=[_build_note(opened, row) for row in list_notes(incident)],
         notifications=_list_notifications(opened),
         log=[_build_entry(opened, row) for row in _list_log(incident)],
     )
 
 
-def _list_alerts(incident: Incident) -> "peewee.ModelSelect[Event]":
+def list_alerts(incident: Incident, limit: int = MAX_ALERTS) -> "peewee.ModelSelect[Event]":
+    """Select the last alerts of an incident with their receipts, the newest first."""
     query = Event.select(Event, Receipt.trace_id).join(Receipt).where(Event.incident == incident)
-    return query.order_by(Event.id.desc()).limit(MAX_ALERTS)
+    return query.order_by(Event.id.desc()).limit(limit)
 
 
-def _build_alert(opened: OpenedLink, event: Event) -> dict[str, object]:
-    urls = [
-        (str(url.get("link_text") or ""), clean_url(str(url.get("link_url", ""))))
-        for url in event.alert.get("urls") or ()
-    ]
+def build_alert(event: Event, format_moment: Callable[[datetime], str]) -> dict[str, object]:
+    """Return what a page says about an alert. Links of the source lead to http and https only."""
     return {
         "message": event.message,
         "summary": event.summary,
         "level": AlertType(event.alert_type).name.lower(),
-        "at": opened.moment(event.creation_date),
+        "at": format_moment(event.creation_date),
         "trace_id": event.receipt.trace_id,
-        "began": opened.moment(event.source_at) if event.source_at else "",
+        "began": format_moment(event.source_at) if event.source_at else "",
         "labels": list_labels(event.alert.get("payload")),
-        "urls": [(text or url, url) for text, url in urls if url][:MAX_URLS],
+        "urls": _list_links(event.alert.get("urls"), "link_text", "link_url"),
+        "images": _list_links(event.alert.get("images"), "image_text", "image_src"),
     }
 
 
-def _list_notes(incident: Incident) -> "peewee.ModelSelect[IncidentNote]":
+def _list_links(found: object, text: str, url: str) -> list[tuple[str, str]]:
+    """Return text and address of the first links or images of an alert."""
+    each = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    pairs = [(str(one.get(text) or ""), clean_url(str(one.get(url) or ""))) for one in each]
+    return [(words or address, address) for words, address in pairs if address][:MAX_URLS]
+
+
+def list_notes(incident: Incident) -> "peewee.ModelSelect[IncidentNote]":
+    """Select the last notes on an incident with their authors, the newest first."""
     query = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
     return query.where(IncidentNote.incident == incident).order_by(IncidentNote.id.desc()).limit(MAX_NOTES)
 

@@ -1,0 +1,1 @@
+"""The pages of signed-in people: incidents, why, on call, mine, figures."""

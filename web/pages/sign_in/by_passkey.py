@@ -1,0 +1,251 @@
+"""Add passkeys, and sign in with them (WebAuthn).
+
+The browser signs a challenge together with the origin of the page, so a page of another host cannot use it.
+A passkey is the only factor: the device must check its person (user verification).
+"""
+
+import json
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from flask import Response, current_app, request
+from webauthn import (
+    base64url_to_bytes,
+    generate_authentication_options,
+    generate_registration_options,
+    options_to_json,
+    verify_authentication_response,
+    verify_registration_response,
+)
+from webauthn.helpers import bytes_to_base64url
+from webauthn.helpers.exceptions import WebAuthnException
+from webauthn.helpers.structs import (
+    AuthenticatorSelectionCriteria,
+    PublicKeyCredentialCreationOptions,
+    PublicKeyCredentialDescriptor,
+    PublicKeyCredentialRequestOptions,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+from webauthn.registration.verify_registration_response import VerifiedRegistration
+
+from models.domain.identity import is_uuid
+from models.lifecycle.sign_in import audit, limits, steps
+from models.lifecycle.sign_in.limits import Limit, TooMany
+from models.store.base import store
+from models.store.ids import make_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.sign_in import Passkey
+from web.http import serialization
+from web.http.auth import now, viewer
+from web.http.errors import Forbidden, NotFound, Throttled, reject
+from web.pages import forms, signed_in
+from web.pages.base import build_url, redirect_to
+from web.pages.sign_in.by_link import OWN_SIGN_IN
+
+# The purpose of the cookie with the secret of the step.
+COOKIE = "step"
+REGISTER, SIGN_IN = "register", "passkey"
+MAX_PASSKEYS = 20
+# As the column. An id has at most 1,023 bytes (WebAuthn, section 4).
+MAX_ID = 1_400
+NAME_LIMIT = 120
+# What browsers send is mostly below 2 KB.
+BODY_LIMIT = 16 * 1024
+REFUSED = "This passkey was refused. Sign in in another way, and add it again."
+Options = PublicKeyCredentialCreationOptions | PublicKeyCredentialRequestOptions
+# The errors of the library, and of odd values in the JSON that it reads.
+_BAD = (WebAuthnException, ValueError, TypeError, KeyError)
+
+
+def begin_registration() -> Response:
+    """Return what the browser needs to make a passkey."""
+    user = viewer().user
+    _require_recent()
+    _count(limits.PASSKEY_OF_PERSON, user.username)
+    known = Passkey.select(Passkey.credential_id).where(Passkey.user == user)
+    options = generate_registration_options(
+        rp_id=_get_host(),
+        rp_name="Tocsin",
+        user_id=user.username.encode(),
+        user_name=user.email,
+        user_display_name=get_display_name(user),
+        exclude_credentials=[
+            PublicKeyCredentialDescriptor(id=base64url_to_bytes(row.credential_id)) for row in known
+        ],
+        authenticator_selection=AuthenticatorSelectionCriteria(
+            resident_key=ResidentKeyRequirement.REQUIRED,
+            user_verification=UserVerificationRequirement.REQUIRED,
+        ),
+    )
+    return _begin(REGISTER, options, user=user.username)
+
+
+def register() -> dict[str, str]:
+    """Store the passkey that the browser made."""
+    user = viewer().user
+    _require_recent()
+    body = _read_body()
+    name = str(body.get("name") or "Passkey").strip()[:NAME_LIMIT]
+    if not name.isprintable():
+        reject("name", "Write a name without control characters.")
+    values = _finish(REGISTER)
+    if values is None or values["user"] != user.username:
+        reject("credential", "It took too long. Try again.")
+    try:
+        made = verify_registration_response(
+            credential=_get_object(body.get("credential")),
+            expected_challenge=base64url_to_bytes(values["challenge"]),
+            expected_rp_id=_get_host(),
+            expected_origin=_get_origin(),
+            require_user_verification=True,
+        )
+    except _BAD:
+        reject("credential", "The passkey could not be checked. Try again, or use another device.")
+    _store(user, name, bytes_to_base64url(made.credential_id), made)
+    return {"next": build_url(f"{OWN_SIGN_IN}?done=passkey")}
+
+
+def _require_recent() -> None:
+    if not signed_in.is_recent():
+        raise Forbidden(detail="You signed in some time ago. Sign in again, then add the passkey.")
+
+
+def _store(user: User, name: str, credential_id: str, made: VerifiedRegistration) -> None:
+    if len(credential_id) > MAX_ID:
+        reject("credential", "This passkey has an id that is too long.")
+    with store().write_transaction():
+        signed_in.require_current()
+        if Passkey.select().where(Passkey.user == user).count() >= MAX_PASSKEYS:
+            reject("credential", f"You have {MAX_PASSKEYS} passkeys. Remove one of them first.")
+        if Passkey.select().where(Passkey.credential_id == credential_id).exists():
+            reject("credential", "This passkey was added before.")
+        Passkey.create(
+            unique_id=make_uuid(),
+            creation_date=now(),
+            user=user,
+            name=name,
+            credential_id=credential_id,
+            public_key=bytes_to_base64url(made.credential_public_key),
+            sign_count=made.sign_count,
+        )
+        audit.record(user, "passkey_added", now(), client=signed_in.get_browser().client, detail=name)
+
+
+def remove(passkey_id: str) -> Response:
+    """Remove a passkey of the person."""
+    user = viewer().user
+    if not is_uuid(passkey_id):
+        raise NotFound
+    with store().write_transaction():
+        signed_in.require_current()
+        own = (Passkey.user == user) & (Passkey.unique_id == passkey_id)
+        if not Passkey.delete().where(own).execute():
+            raise NotFound
+        audit.record(user, "passkey_removed", now(), client=signed_in.get_browser().client)
+    return redirect_to(f"{OWN_SIGN_IN}?done=removed")
+
+
+def begin_sign_in() -> Response:
+    """Return the challenge that a passkey signs. The browser knows which passkeys it has for this host."""
+    _count(limits.STEP_OF_CLIENT, signed_in.get_browser().client)
+    options = generate_authentication_options(
+        rp_id=_get_host(), user_verification=UserVerificationRequirement.REQUIRED
+    )
+    return _begin(SIGN_IN, options)
+
+
+def sign_in() -> dict[str, str]:
+    """Sign in the person whose passkey signed the challenge."""
+    _count(limits.STEP_OF_CLIENT, signed_in.get_browser().client)
+    body = _read_body()
+    values = _finish(SIGN_IN)
+    if values is None:
+        reject("credential", "It took too long. Try again.")
+    passkey = _verify(body.get("credential"), values)
+    if passkey is None:
+        reject("credential", REFUSED)
+    exists = Passkey.select().where(Passkey.id == passkey.id).exists
+    signed_in.start(passkey.user, "passkey", exists, detail=f"passkey {passkey.name}")
+    text = body.get("next")
+    return {"next": build_url(forms.find_next(text if isinstance(text, str) else None))}
+
+
+def _verify(credential: object, values: Mapping[str, str]) -> Passkey | None:
+    """Return the passkey that signed the challenge of these values; None: there is none."""
+    passkey = _find(credential)
+    if passkey is None:
+        return None
+    try:
+        verified = verify_authentication_response(
+            credential=_get_object(credential),
+            expected_challenge=base64url_to_bytes(values["challenge"]),
+            expected_rp_id=_get_host(),
+            expected_origin=_get_origin(),
+            credential_public_key=base64url_to_bytes(passkey.public_key),
+            credential_current_sign_count=passkey.sign_count,
+            require_user_verification=True,
+        )
+    except _BAD:
+        return None
+    with store().write_transaction():
+        # Of two copies of a device, the second one has an old count, which the library refuses.
+        used = Passkey.update(sign_count=verified.new_sign_count, last_used_at=now())
+        same = (Passkey.id == passkey.id) & (Passkey.sign_count == passkey.sign_count)
+        return passkey if used.where(same).execute() else None
+
+
+def _find(credential: object) -> Passkey | None:
+    """Return the stored passkey of a credential, with its current person."""
+    name = credential.get("id") if isinstance(credential, dict) else None
+    if not isinstance(name, str) or not name.isascii() or not name.isprintable():
+        return None
+    rows = Passkey.select(Passkey, User).join(User)
+    found: Passkey | None = rows.where(Passkey.credential_id == name, User.removed_at.is_null()).first()
+    return found
+
+
+def _get_object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(limit: Limit, value: str) -> None:
+    """Count a step of this client or person, or raise Throttled."""
+    try:
+        limits.count([(limit, value)], now())
+    except TooMany as many:
+        raise Throttled(many.retry_after_s) from None
+
+
+def _begin(kind: str, options: Options, **values: str) -> Response:
+    challenge = bytes_to_base64url(options.challenge)
+    with store().write_transaction():
+        secret = steps.begin(kind, {"challenge": challenge, **values}, now())
+    forms.set_cookie(COOKIE, secret, int(steps.LIFE.total_seconds()))
+    return Response(options_to_json(options), mimetype=serialization.JSON)
+
+
+def _finish(kind: str) -> dict[str, str] | None:
+    forms.set_cookie(COOKIE, "", 0)
+    with store().write_transaction():
+        return steps.finish(forms.read_cookie(COOKIE), kind, now())
+
+
+def _read_body() -> dict[str, object]:
+    request.max_content_length = BODY_LIMIT
+    try:
+        body = json.loads(serialization.read_bytes())
+    except (ValueError, RecursionError):
+        reject("body", "This is not JSON.")
+    if not isinstance(body, dict):
+        reject("body", "Send an object.")
+    return body
+
+
+def _get_host() -> str:
+    return urlsplit(current_app.config["SETTINGS"].public_url).hostname or ""
+
+
+def _get_origin() -> str:
+    url = urlsplit(current_app.config["SETTINGS"].public_url)
+    return f"{url.scheme}://{url.netloc}"
