@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "web": ("tocsin.commands.installation.processes:web", "Run a web process."),
     "worker": ("tocsin.commands.installation.processes:worker", "Run a worker process."),
     "clock": ("tocsin.commands.installation.processes:clock", "Run a clock process."),
+    "listener": (
+        "tocsin.commands.installation.processes:listener",
+        "Run a listener process, for Slack over a connection and for Telegram.",
+    ),
     "migrate": (
         "tocsin.commands.installation.processes:migrate",
         "Apply the pending migrations to the database.",
@@ -45,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show every setting, its value and its meaning.",
     ),
     "account": ("tocsin.commands.account.accounts:account", "Add accounts and transfer their ownership."),
-    "user": ("tocsin.commands.account.accounts:user", "Add users to an account."),
+    "user": ("tocsin.commands.account.accounts:user", "Add users, and help those who cannot sign in."),
     "test-message": (
         "tocsin.commands.account.test_message:test_message",
         "Send a test message to the contacts of a user.",
@@ -71,9 +75,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tocsin.commands.installation.check:check",
         "Find gaps and conflicts in schedules, and people without a way to notify them.",
     ),
+    "send": (
+        "tocsin.commands.alerts.send:send",
+        "Send the example of a monitoring tool to an integration, to try it.",
+    ),
     "simulate": (
         "tocsin.commands.alerts.simulate:simulate",
         "Show who would be notified of an alert at a given time, and why.",
+    ),
+    "drill": (
+        "tocsin.commands.alerts.drill:drill",
+        "Notify the people of a policy of a drill, and report who acknowledges.",
     ),
     "why": (
         "tocsin.commands.alerts.why:why",

@@ -1,1 +1,1 @@
-"""Checks of `tocsin check` that need no schedules: rules, alerts, settings, the Redis server."""
+"""Checks of `tocsin check` about the whole installation: settings, the Redis server."""

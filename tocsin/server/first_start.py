@@ -15,11 +15,14 @@ from pathlib import Path
 import structlog
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
-from models.lifecycle import owner_email, provisioning
+from models.domain.enums import AccountRole
+from models.lifecycle import owner_email, provisioning, signed_links
+from models.lifecycle.sign_in import audit, links
 from models.store.base import STORE_ERRORS, connection, db, open_store, store
 from models.store.migrate import create_schema
 from models.tables.accounts import Account, Secret, User
 from models.tables.services import Integration
+from models.tables.sign_in import AuditEntry
 from models.tables.teams import EscalationPolicy
 from runtime import data_folder
 from runtime.settings import Settings
@@ -195,12 +198,38 @@ def _write(path: Path, credentials: Credentials) -> None:
         os.close(folder)
 
 
-def build_welcome(settings: Settings, credentials: Credentials | None, *, to_terminal: bool) -> str:
-    """Return the text to print when all processes are ready. Only the text for a terminal has secrets."""
+def build_sign_in_url(settings: Settings, user: User, actor: str) -> str:
+    """Return a link that signs this person in once, within an hour. Needs a write transaction."""
+    now = store().now()
+    link = links.create(user, now, links.TERMINAL_LIFE)
+    audit.record(user, "link_created", now, actor=actor)
+    return f"{settings.public_url}/sign-in/link/{signed_links.get_signer().sign_sign_in(link.unique_id)}"
+
+
+def find_first_sign_in(settings: Settings) -> str:
+    """Return a link with which the owner of the first account signs in; "" after the first sign-in."""
+    with connection(), store().write_transaction():
+        owner = User.select().where(User.role == AccountRole.OWNER).order_by(User.id).first()
+        signed_in = AuditEntry.select().where(AuditEntry.user == owner, AuditEntry.action == "signed_in")
+        if owner is None or signed_in.exists():
+            return ""
+        return build_sign_in_url(settings, owner, "first start")
+
+
+def build_welcome(
+    settings: Settings, credentials: Credentials | None, *, to_terminal: bool, sign_in: str = ""
+) -> str:
+    """Return the text to print when all processes are ready. Only the text for a terminal has secrets.
+
+    `sign_in`: the link with which the owner signs in for the first time.
+    """
     ready = f"Tocsin is ready at {settings.public_url}"
     path = get_credentials_path(settings)
-    if credentials is None or not to_terminal:
+    if not to_terminal:
         return f"{ready} (credentials: {path})" if path.exists() else ready
+    first = ["", "Sign in with this link, once and within an hour:", "", sign_in, ""] if sign_in else []
+    if credentials is None:
+        return "\n".join([f"{ready} (credentials: {path})" if path.exists() else ready, *first])
     lines = [ready, ""]
     for name in ("base_url", "token", "account_id", "username", "integration_key"):
         lines.append(f"  {name:16} {getattr(credentials, name)}")
@@ -208,4 +237,4 @@ def build_welcome(settings: Settings, credentials: Credentials | None, *, to_ter
         lines += [f"  {'webhook_url':16} {url}" for url in urls]
     lines += ["", f"They are stored in {path}", "", "Send a first alert:", "", credentials.build_curl(), ""]
     lines += ["The answer has the number of its incident. See why people are notified: tocsin why last", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *first[1:]])

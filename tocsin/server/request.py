@@ -21,6 +21,8 @@ from tocsin.server.shares import Shares
 from web.server_interface import (
     ALERT_PATHS,
     ARRIVED_AT,
+    CALLBACK_BYTES,
+    CALLBACK_PATHS,
     CLIENT_CHECK,
     Accept,
     BuildRefusal,
@@ -137,6 +139,7 @@ class Request:
         "_headers",
         "_is_gone",
         "_is_large",
+        "_max_bytes",
         "_path",
         "_proto",
         "_scope",
@@ -163,6 +166,7 @@ class Request:
         self._environ: WSGIEnvironment | None = None
         self._bodies, self._shares, self._active = bodies, shares, active
         self._path: str = scope.path
+        self._max_bytes = CALLBACK_BYTES if self._path.startswith(CALLBACK_PATHS) else MAX_BYTES
         self._headers: Headers = scope.headers.items()
         self._future: Future | None = None
         self._expected: int | None = None
@@ -181,7 +185,7 @@ class Request:
         length, is_chunked = _measure_body(self._headers)
         if length is None and not is_chunked:
             self._admit()
-        elif length is not None and length > MAX_BYTES:
+        elif length is not None and length > self._max_bytes:
             # The application refuses it by its Content-Length, without reading it.
             self._admit()
         elif length is not None and length <= SMALL_BYTES:
@@ -237,8 +241,8 @@ class Request:
             self._end_large(503)
         elif is_too_fragmented(len(self._chunks), self._size):
             self._end_large(400)
-        elif self._size > MAX_BYTES:
-            # More than any operation accepts: the application refuses it.
+        elif self._size > self._max_bytes:
+            # More than the operation accepts: the application refuses it.
             self._end_large(None)
         else:
             self._receive_chunk()

@@ -12,12 +12,15 @@ from typing import Protocol
 
 import structlog
 
-from web.server_interface import ALERT_PATHS
+from web.server_interface import ALERT_PATHS, CALLBACK_PATHS, QUESTION_PATHS
 
 log = structlog.get_logger()
 
 # A request that waits longer is refused. Its sender should send it again.
 MAX_DELAY_S = 10.0
+
+# Threads for the callbacks of providers. One callback takes some milliseconds.
+CALLBACK_THREADS = 4
 
 
 class Job(Protocol):
@@ -84,23 +87,28 @@ class Shares:
     """The shares of a web process.
 
     `alerts` accepts alerts. `others` has half as many threads, but not more than the store has connections
-    for them. `health` answers /readyz, which may take seconds.
+    for them. `callbacks` answers the providers of channels: strangers can send callbacks without a token.
+    `health` answers /readyz, which may take seconds.
     """
 
     def __init__(self, threads: int, connections: int) -> None:
-        others = max(1, min(threads // 2, connections))
+        # Callbacks use connections of the same kind.
+        others = max(1, min(threads // 2, connections - CALLBACK_THREADS))
         self.alerts = Share("alerts", threads, 1024)
         self.others = Share("others", others, 256)
+        self.callbacks = Share("callbacks", min(CALLBACK_THREADS, others), 64)
         self.health = Share("health", 2, 32)
 
     def choose(self, path: str) -> Share | None:
         """Return the share for this path. None: the answer needs no share, since it is always quick."""
         if path.startswith(ALERT_PATHS):
-            return self.alerts
+            return self.others if path.startswith(QUESTION_PATHS) else self.alerts
+        if path.startswith(CALLBACK_PATHS):
+            return self.callbacks
         if path == "/healthz":
             return None
         return self.health if path == "/readyz" else self.others
 
     def refuse_late(self, now: float) -> None:
-        for share in (self.alerts, self.others, self.health):
+        for share in (self.alerts, self.others, self.callbacks, self.health):
             share.refuse_late(now)

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import structlog
 
-from runtime.settings import Settings
+from runtime.settings import Settings, needs_listener
 from runtime.signals import STOP, Signals
 from tocsin.server.embedded_redis import RedisKeeper
 
 log = structlog.get_logger()
 
 KINDS = ("web", "worker", "clock")
+# Runs only if a setting needs it, because it uses memory.
+LISTENER = "listener"
 
 # Exit code of a process whose settings are invalid; a restart would not help.
 CANNOT_START = 2
@@ -77,7 +79,8 @@ class Supervisor:
         self._settings = settings
         self._on_ready = on_ready
         self._ready = False
-        self._children = [Child(kind) for kind in KINDS]
+        kinds = (*KINDS, LISTENER) if needs_listener(settings) else KINDS
+        self._children = [Child(kind) for kind in kinds]
         self._keeper = None if settings.redis_url else RedisKeeper(settings.home)
 
     def run(self) -> int:

@@ -9,12 +9,17 @@ import click
 
 from models.domain.enums import AccountRole
 from models.lifecycle import offboarding, provisioning
+from models.lifecycle.sign_in import audit, people
 from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
 from models.tables.accounts import Account, Token, User
 from runtime.settings import load
 from tocsin.commands.output import to_printable
 from tocsin.commands.read_only import require_data
+from tocsin.server.first_start import build_sign_in_url
+
+# Who does what a command does, in the audit list.
+COMMAND = "command line"
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 account_option = click.option(
@@ -57,6 +62,7 @@ def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
             raise click.ClickException(
                 to_printable(f"{email} was removed from {new_owner.account.name} a moment ago")
             )
+        audit.record(new_owner, "owner_changed", store().now(), actor=COMMAND)
     result = {
         "account_id": new_owner.account.account_identifier,
         "owner": new_owner.username,
@@ -71,7 +77,33 @@ ROLES = [role.name.lower() for role in AccountRole if role is not AccountRole.OW
 
 @click.group()
 def user() -> None:
-    """Add users to an account."""
+    """Add users to an account, and help those who cannot sign in."""
+
+
+@user.command("sign-in-link")
+@click.argument("email")
+@account_option
+@as_json_option
+def create_sign_in_link(email: str, account_id: str | None, as_json: bool) -> None:
+    """Create a link that signs a user in to the pages, once and within an hour."""
+    with write_transaction():
+        url = build_sign_in_url(load(), _find_user(email, account_id), COMMAND)
+    print_result({"link": url}, as_json)
+
+
+@user.command("reset-sign-in")
+@click.argument("email")
+@account_option
+@as_json_option
+def reset_sign_in(email: str, account_id: str | None, as_json: bool) -> None:
+    """End all sessions of a user, and remove the password, the passkeys and the links to providers.
+
+    API tokens stay: see `tocsin token revoke`.
+    """
+    with write_transaction():
+        found = _find_user(email, account_id)
+        people.reset(found, store().now(), COMMAND)
+    print_result({"username": found.username, "sign_in": "reset"}, as_json)
 
 
 @user.command("add")
@@ -110,7 +142,9 @@ def create_token(email: str, account_id: str | None, name: str, days: int | None
     with write_transaction():
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
-        token_text = provisioning.issue_token(_find_user(email, account_id), name, now, expires_at)
+        found = _find_user(email, account_id)
+        token_text = provisioning.issue_token(found, name, now, expires_at)
+        audit.record(found, "token_created", now, actor=COMMAND, detail=name)
     print_result({"token": token_text}, as_json)
 
 
@@ -145,9 +179,13 @@ def list_tokens(as_json: bool) -> None:
 def revoke_token(number: int) -> None:
     """Revoke a token by its ID in the list."""
     with write_transaction():
-        query = Token.update(revoked_at=store().now()).where(Token.id == number, Token.revoked_at.is_null())
-        if not query.execute():
+        now = store().now()
+        found = Token.select(Token, User).join(User).where(Token.id == number, Token.revoked_at.is_null())
+        row = store().for_update(found).first()
+        if row is None:
             raise click.ClickException(f"there is no valid token {number}")
+        Token.update(revoked_at=now).where(Token.id == number).execute()
+        audit.record(row.user, "token_revoked", now, actor=COMMAND, detail=row.name)
     click.echo(f"revoked {number}")
 
 

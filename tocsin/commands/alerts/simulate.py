@@ -20,7 +20,8 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
 from pipeline.simulation.simulate import MAX_DURATION
-from pipeline.sources import SOURCES, generic
+from pipeline.source_table import SOURCES
+from pipeline.sources import generic
 from pipeline.sources.body import BadBody
 from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import NOBODY

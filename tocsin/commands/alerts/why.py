@@ -1,7 +1,7 @@
 """`tocsin why`: show the trace of an alert, and why a person was notified or not."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import click
 from models.domain.enums import WorkState
 from models.domain.reason_texts import ENGLISH, PENDING_TIMERS
 from models.reports import alert_answer, alert_trace, trace_ids
+from models.reports.repeated_alerts import RepeatedIncident
 from models.reports.trace_ids import FoundAlert
 from models.store.base import store
 from models.tables.accounts import Account
@@ -17,6 +18,7 @@ from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, open_read_only
+from web.incidents.repeated_alerts import find_repeated
 
 JsonDict = dict[str, Any]
 
@@ -46,14 +48,15 @@ def why(reference: str, page: int, account_id: str | None, as_json: bool) -> Non
     with open_read_only() as settings:
         found = _find(reference, find_accounts(account_id))
         trace = trace_ids.build_trace_of(found, page) if found else None
+        repeated = find_repeated(found.receipt) if found and found.receipt else None
         kept_since = store().now() - timedelta(days=settings.keep_alerts)
     if found is None or trace is None:
         click.echo(to_printable(_describe_unknown(reference, kept_since)), err=True)
         sys.exit(PROBLEMS_FOUND)
     if as_json:
-        click.echo(to_json({"answer": alert_answer.write_answer(trace), **trace}))
+        click.echo(to_json({"answer": alert_answer.write_answer(trace, repeated), **trace}))
         return
-    for text in _format_found(found, trace):
+    for text in _format_found(found, trace, repeated):
         click.echo(to_printable(text))
     left = trace["count"] - (page - 1) * alert_trace.PAGE_SIZE - len(trace["alerts"])
     if found.event is None and left > 0:
@@ -84,7 +87,9 @@ def _describe_unknown(reference: str, kept_since: datetime) -> str:
     )
 
 
-def _format_found(found: FoundAlert, trace: JsonDict) -> Iterator[str]:
+def _format_found(
+    found: FoundAlert, trace: JsonDict, repeated: Sequence[RepeatedIncident] | None
+) -> Iterator[str]:
     if found.receipt is None:
         yield "no alert that opened this incident is stored"
         yield from alert_answer.write_answer(trace)
@@ -93,15 +98,17 @@ def _format_found(found: FoundAlert, trace: JsonDict) -> Iterator[str]:
             yield from _format_incident(incident)
         return
     yield f"trace_id {trace['trace_id']}"
-    yield from format_lines(trace, WorkState(found.receipt.state))
+    yield from format_lines(trace, WorkState(found.receipt.state), repeated)
 
 
-def format_lines(trace: JsonDict, state: WorkState) -> Iterator[str]:
+def format_lines(
+    trace: JsonDict, state: WorkState, repeated: Sequence[RepeatedIncident] | None = None
+) -> Iterator[str]:
     """Yield an alert trace as sentences, with times in UTC: the answer first. `state`: of the body.
 
-    Leave out what says nothing new. --json has everything.
+    Leave out what says nothing new. --json has everything. `repeated` is as in alert_answer.write_answer().
     """
-    yield from alert_answer.write_answer(trace)
+    yield from alert_answer.write_answer(trace, repeated)
     yield ""
     router = trace["router"]
     owner = f"router {router['name']}" if router else _get_name(trace["integration"])
@@ -184,6 +191,10 @@ def _format_incident(incident: JsonDict) -> Iterator[str]:
         yield "  more entries are in the timeline of the incident"
 
 
+# What a provider reported about a message later.
+_REPORTED = {"sent": "was handed on", "delivered": "was delivered", "failed": "was not delivered"}
+
+
 def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
     """Yield the past and future entries of an incident, each with its time.
 
@@ -202,6 +213,9 @@ def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
             if attempt["outcome"] != "sent":
                 failed = f"the attempt to send to {delivery['person']} failed"
                 yield attempt["at"], f"{failed}: {attempt['detail']}"
+            elif attempt["reported_at"] is not None:
+                state, to = _REPORTED[attempt["provider_state"]], delivery["person"]
+                yield attempt["reported_at"], f"the message to {to} {state}, says {attempt['provider']}"
         yield delivery["done_at"] or delivery["not_before"], delivery["sentence"]
 
 

@@ -1,6 +1,7 @@
 """`tocsin check`: find gaps, conflicts and missing contacts before an incident happens."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -13,15 +14,24 @@ from models.store.base import store
 from models.tables.accounts import Account
 from runtime.settings import Settings
 from schedules.oncall.shifts import format_local
-from tocsin.checks.finding import TRUNCATED, Finding
-from tocsin.checks.findings import run_checks
 from tocsin.checks.redis_server import find_server
-from tocsin.checks.settings import find_local_links, find_other_settings
+from tocsin.checks.settings import (
+    find_bad_certificate,
+    find_local_links,
+    find_missing_listener,
+    find_open_countries,
+    find_other_settings,
+    find_template_findings,
+)
 from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
+from web.checks.finding import TRUNCATED, Finding
+from web.checks.findings import Progress, run_checks
 
+# Longer work prints its progress at this interval.
+PROGRESS_EVERY_S = 2.0
 # Minor findings that are printed of each kind: a long list of them hides the problems.
 MAX_MINOR_PER_KIND = 3
 # Shown instead of a team for a finding about the whole installation.
@@ -47,10 +57,13 @@ def check(days: int, account_id: str | None, all_minor: bool, as_json: bool) -> 
         now = store().now()
         start = now.replace(second=0, microsecond=0)
         end = start + timedelta(days=days)
+        progress = Progress(_Printer().report)
         found = [
             (account, finding)
             for account in find_accounts(account_id)
-            for finding in run_checks(account, start, end, list_delivery_problems(settings, account, now))
+            for finding in run_checks(
+                account, start, end, list_delivery_problems(settings, account, now), progress
+            )
         ]
         _add_findings_of_settings(found, settings, now)
         server = find_server(settings)
@@ -77,13 +90,32 @@ def check(days: int, account_id: str | None, all_minor: bool, as_json: bool) -> 
     sys.exit(PROBLEMS_FOUND if count else 0)
 
 
+class _Printer:
+    """Prints how far long work is, from time to time."""
+
+    def __init__(self) -> None:
+        self._report_at = time.monotonic() + PROGRESS_EVERY_S
+
+    def report(self, text: str) -> None:
+        if time.monotonic() >= self._report_at:
+            click.echo(text, err=True)
+            self._report_at = time.monotonic() + PROGRESS_EVERY_S
+
+
 def _add_findings_of_settings(
     found: list[tuple[Account, Finding]], settings: Settings, now: datetime
 ) -> None:
     """Add what is found about the whole installation: problems first, minor ones last."""
     account = Account.select().order_by(Account.id).get_or_none()
     if account is not None:
-        found[:0] = [(account, each) for each in find_local_links(settings, now)]
+        first = [
+            *find_local_links(settings, now),
+            *find_missing_listener(settings, now),
+            *find_bad_certificate(settings),
+            *find_template_findings(settings),
+        ]
+        found[:0] = [(account, each) for each in first]
+        found += [(account, each) for each in find_open_countries(settings)]
         found += [(account, each) for each in find_other_settings(settings, now)]
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 import click
 
 from runtime import data_folder, logs, metrics_folder, parent_process
-from runtime.settings import Settings, list_values, load
+from runtime.settings import Settings, find_unset, list_values, load
 
 parent_option = click.option(
     "--parent",
@@ -23,10 +23,13 @@ parent_option = click.option(
 
 @click.command()
 def up() -> None:
-    """Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set. Ctrl-C stops all of them."""
+    """Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set. Ctrl-C stops all of them.
+
+    Also run a listener if a setting needs it.
+    """
     from models.store.migrate import migrate as apply_migrations
     from tocsin.server import listening, supervisor
-    from tocsin.server.first_start import build_welcome, prepare_process
+    from tocsin.server.first_start import build_welcome, find_first_sign_in, prepare_process
 
     settings = load()
     logs.configure(settings.log_level, "up")
@@ -34,7 +37,9 @@ def up() -> None:
     supervisor.claim_lock(settings.home)
     listening.check_free(settings)
     credentials = prepare_process(settings, apply_migrations)
-    text = build_welcome(settings, credentials, to_terminal=sys.stdout.isatty())
+    to_terminal = sys.stdout.isatty()
+    sign_in = find_first_sign_in(settings) if to_terminal else ""
+    text = build_welcome(settings, credentials, to_terminal=to_terminal, sign_in=sign_in)
     sys.exit(supervisor.Supervisor(settings, lambda: click.echo(text)).run())
 
 
@@ -101,6 +106,27 @@ def clock(parent: int | None) -> None:
 
 
 @click.command()
+@parent_option
+def listener(parent: int | None) -> None:
+    """Run a listener process, for Slack, Telegram and mails. With two, one waits for Slack and Telegram."""
+    with _process("listener", parent) as (settings, redis_url):
+        from models.store import limits
+        from models.store.base import store
+        from tocsin.server import listening
+        from tocsin.server.listener import process
+        from workers import queue
+
+        sessions = []
+        if settings.mail_in_domain:
+            from tocsin.server.mail_in.server import MailServer
+
+            sessions.append(MailServer(settings, listening.listen_for_mail(settings)))
+        store().set_limits(limits.WORKER)
+        queue.connect(redis_url, settings.pipeline_queues)
+        process.run(settings, sessions)
+
+
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(as_json: bool) -> None:
     """Apply the pending migrations to the database."""
@@ -141,7 +167,13 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     credentials = prepare_process(settings)
     if credentials is not None:
         click.echo(build_welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
+    from models.domain.channels import CHANGING_CHANNELS, CHANNELS
+    from models.write import message_updates
+
     count_start(kind)
+    message_updates.configure(
+        [each for each in CHANGING_CHANNELS if not find_unset(settings, CHANNELS[each].name)]
+    )
     metrics_server.start(settings)
     # The middleware of a worker writes its liveness.
     liveness = keep_liveness(kind, list_values(settings)) if kind != "worker" else nullcontext()
