@@ -71,7 +71,7 @@ def list_large_scans(seen: Iterable[Statement], rows: int) -> list[str]:
     with connection():
         return [
             found
-            for found in list_scans(seen)
+            for found in list_scans(seen, whole_indexes=True)
             if (scanned := SCANNED.search(found)) and _count_rows(scanned.group(1)) >= rows
         ]
 

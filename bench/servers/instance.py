@@ -55,6 +55,8 @@ class Instance:
             "port": str(self.port),
             "smtp_host": "127.0.0.1",
             "smtp_port": str(relay_port),
+            # All alerts notify one person, and each incident must be in a mail at once.
+            "mail_limit": "1000000",
             **settings,
         }
         self._environment = environment | {

@@ -1,6 +1,7 @@
 """Which statements scan a table or sort, by the plans of the store."""
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -12,8 +13,10 @@ Statement = tuple[str, Any]
 
 # Partial indexes that contain only pending rows: a full scan of one reads only pending rows.
 PARTIAL_INDEXES = {
-    "receipt_pending", "receipt_to_route", "receipt_dead_letter", "event_pending", "event_dead_letter",
-    "message_due", "timer_due", "entity_deferred",
+    "receipt_pending", "receipt_to_route", "receipt_dead_letter", "receipt_dead_letter_of",
+    "event_pending", "event_dead_letter", "event_dead_letter_of",
+    "message_due", "message_update_due", "timer_due", "timer_pending", "entity_deferred",
+    "outbound_delivery_due",
 }  # fmt: skip
 
 
@@ -47,12 +50,20 @@ def collect_statements() -> Iterator[list[Statement]]:
         logger.setLevel(level)
 
 
-def list_scans(seen: Iterable[Statement]) -> list[str]:
-    """Return the lines of the query plans that scan a whole table, or an index of all its rows."""
+def list_scans(seen: Iterable[Statement], *, whole_indexes: bool = False) -> list[str]:
+    """Return the lines of the query plans that scan a whole table, or an index of all its rows.
+
+    `whole_indexes`: also on PostgreSQL, whose plans for small tables read whole indexes for good reason.
+    """
     found: list[str] = []
     for statement, values in seen:
         if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
-            found += [f"{line}: {statement}" for line in PLANS[store().name](statement, values)]
+            plan_lines = PLANS[store().name](statement, values)
+            found += [
+                f"{line}: {statement}"
+                for line in plan_lines
+                if whole_indexes or not _WHOLE_INDEX.search(line)
+            ]
     return found
 
 
@@ -67,10 +78,28 @@ def list_sqlite_scans(statement: str, values: Any) -> list[str]:
 
 
 def list_postgresql_scans(statement: str, values: Any) -> list[str]:
-    """Return the sequential scans. With enable_seqscan off they remain only where no index fits."""
+    """Return the scans of a whole table or index.
+
+    With enable_seqscan off, a sequential scan remains only where no index fits. A join may read a whole index
+    instead: an index scan without a condition. That counts for the tables that grow with the alerts.
+    """
     db.execute_sql("set enable_seqscan = off")
-    plan_lines = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
-    return [line for line in plan_lines if "Seq Scan" in line]
+    plan = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
+    return [
+        row
+        for row, below in zip(plan, [*plan[1:], ""], strict=True)
+        if "Seq Scan" in row
+        or (_WHOLE_INDEX.search(row) and "Index Cond" not in below and not _is_partial(row))
+    ]
+
+
+_WHOLE_INDEX = re.compile(
+    r"Index (Only )?Scan .* on (receipt|event|entity|incident|notification|message|attempt|timer) "
+)
+
+
+def _is_partial(row: str) -> bool:
+    return any(f"using {name} " in row for name in PARTIAL_INDEXES)
 
 
 PLANS = {"sqlite": list_sqlite_scans, "postgresql": list_postgresql_scans}

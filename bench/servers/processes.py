@@ -18,10 +18,12 @@ class Process:
 
     @property
     def kind(self) -> str:
-        """Return web, worker, clock, redis, up or database, or else the name of the program."""
+        """Return web, worker, clock, listener, redis, up or database, or else the name of the program."""
         words = self.command.split("\0")
         if "tocsin" in words or any(word.endswith("/tocsin") for word in words):
-            return next((word for word in words if word in ("web", "worker", "clock", "up")), "tocsin")
+            return next(
+                (word for word in words if word in ("web", "worker", "clock", "listener", "up")), "tocsin"
+            )
         if self.command.startswith("postgres:"):
             return "database"
         program = Path(words[0]).name

@@ -1,0 +1,1 @@
+"""Measurements of CPU time in one process."""
