@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: install run docs any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-queues bench-rules bench-scale bench-timers bench-workers lint types format lock clean
+.PHONY: openid-provider twilio-description install run docs pages any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-workers lint types format lock clean
 
 install: $(VENV)/run.stamp
 
@@ -46,6 +46,10 @@ FAULTS ?= tests/faults
 faults: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest $(FAULTS) -m faults -n 0
 
+# What each page looks like on a phone and on a desktop, into docs/pages/. Look at each one before a commit.
+pages: $(VENV)/dev.stamp
+	@env PAGES_FOLDER=docs/pages $(IN_MEMORY) $(BIN)/python -m pytest tests/browser/test_operator_pages.py -n 0
+
 # The longer runs for the figures of docs/performance.md.
 faults-full: $(VENV)/dev.stamp
 	@FAULTS_FULL=1 $(BIN)/python -m pytest $(FAULTS) -m faults -n 0
@@ -70,6 +74,10 @@ bench: $(VENV)/dev.stamp
 bench-lists: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.lists
 
+# The page of 100,000 incidents, and how fast alerts are accepted beside 200 open pages, on SQLite: about two minutes.
+bench-pages: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.compare.pages
+
 # Who is on call, over a year and in 10,000 policies: about a minute.
 bench-oncall: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.oncall
@@ -87,6 +95,10 @@ siege-short: $(VENV)/dev.stamp
 # CPU time of 1,000 and 10,000 alert rules, in one process without a database: some seconds.
 bench-rules: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.rules
+
+# CPU time of reading a body of each source, per KB, in one process without a database: some seconds.
+bench-sources: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.cpu.sources
 
 # The sender of `make bench` beside a second, independent one, in turn on one instance: about two minutes.
 bench-loader: $(VENV)/dev.stamp
@@ -125,6 +137,24 @@ lint: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	@$(BIN)/mypy runtime pipeline schedules models tocsin workers web
+
+# Twilio's description of its interface, and a server that checks requests against it. Needs Node.js.
+twilio-description: $(VENV)/twilio.stamp
+
+$(VENV)/twilio.stamp: tests/clients/twilio/package-lock.json | $(VENV)/dev.stamp
+	@mkdir -p $(VENV)/twilio
+	@cp tests/clients/twilio/package.json tests/clients/twilio/package-lock.json $(VENV)/twilio/
+	@npm ci --prefix $(VENV)/twilio --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+# A certified OpenID provider, at which the tests sign people in. Needs Node.js.
+openid-provider: $(VENV)/openid.stamp
+
+$(VENV)/openid.stamp: tests/clients/openid/package-lock.json | $(VENV)/dev.stamp
+	@mkdir -p $(VENV)/openid
+	@cp tests/clients/openid/package.json tests/clients/openid/package-lock.json $(VENV)/openid/
+	@npm ci --prefix $(VENV)/openid --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 # How many parameters and returns are annotated with Any.
 any: $(VENV)/dev.stamp

@@ -1,8 +1,9 @@
-"""Write what documents take from the code: docs/settings.md, and the file lists of docs/architecture.md.
+"""Write what documents take from the code: settings, messages, sources, the lists of architecture.md.
 
-`make docs` runs it. With `--check` it changes nothing and fails if docs/settings.md is out of date.
+`make docs` runs it. With `--check` it changes nothing and fails if one of the first three is out of date.
 """
 
+import json
 import sys
 import tempfile
 import threading
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 PRODUCT = ("tocsin", "web", "workers", "pipeline", "schedules", "models", "runtime")
 SETTINGS_PAGE = ROOT / "docs" / "settings.md"
+MESSAGES_PAGE = ROOT / "docs" / "messages.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 EVENT_OPERATION = "event operation"
 BEGIN, END = "<!-- executed files: begin -->", "<!-- executed files: end -->"
@@ -65,6 +67,71 @@ def build_settings_page() -> str:
         for each in SETTINGS
     )
     return SETTINGS_HEAD + "\n".join(rows) + "\n"
+
+
+MESSAGES_HEAD = """# Messages
+
+What Tocsin sends for an incident, in each channel. This page is made from the code by `make docs`.
+
+Each text says what happened, where, how bad it is, since when, who else is notified, what the policy does
+next, and where to go. A text that is too long for its channel is shortened: first go the trace_ids and the
+summary, then further labels; the title and the first link stay the longest, and in an SMS what to reply.
+Texts of alerts are escaped for each channel, so nobody can write a link or call a group with them.
+
+## Your own templates
+
+Put a file of the name in the table into the folder `templates` of the data folder, on each host with a worker
+process, and restart the workers. `tocsin check` tries it with the examples below. The file is a template of
+[Jinja](https://jinja.palletsprojects.com/en/stable/templates/) of at most 64 KB. It runs in a sandbox. It
+can include the default templates by their names, and no other file; those of chats extend `chat.txt`.
+
+A template that fails never stops a message: the default is used instead, and a warning is logged once. If
+Telegram cannot read the HTML of your template, it gets the title and the link.
+
+Values are escaped when they are shown. Write fixed text outside of `{{ }}`. An address in the mark-up of a
+link needs the filter `url`: `[{{ title }}]({{ link|url }})` in Markdown, `<a href="{{ link|url }}">` in HTML.
+
+A template is the text of a message. What surrounds it is not: the title of a notification, the buttons, the
+links of a message about several incidents in Slack, Teams and Google Chat, and the keys of a call. A person
+who presses 3 in a call hears the title again. A webhook has no template: its body is data for programs.
+"""
+
+
+def build_messages_page() -> str:
+    """Return docs/messages.md: templates, their variables, and an example of each channel."""
+    from models.domain.channels import CHANNELS
+    from pipeline.messages.examples import AT, PUBLIC_URL, build_examples
+    from runtime.settings import load
+    from workers.delivery.deliver import create_channel
+    from workers.delivery.transport.channel import OutgoingMessage
+    from workers.delivery.transport.text_table import TEXTS, VARIABLES
+
+    files = [
+        f"| `{spec.file}` | {'no limit' if spec.limit is None else f'{spec.limit:,} {spec.unit}'} |"
+        for spec in TEXTS.values()
+    ]
+    variables = [f"| `{name}` | {meaning} |" for name, meaning in VARIABLES.items()]
+    rows = [
+        MESSAGES_HEAD,
+        "| file | longest text |",
+        "|---|---|",
+        *files,
+        "",
+        "| variable | meaning |",
+        "|---|---|",
+        *variables,
+    ]
+    settings = load({"TOCSIN_PUBLIC_URL": PUBLIC_URL})
+    for spec in CHANNELS.values():
+        channel = create_channel(spec.name, settings)
+        rows += ["", f"## {spec.title[0].upper()}{spec.title[1:]}"]
+        for name, content in build_examples().items():
+            # A channel without this method has no example: add one.
+            found = channel.format_example(OutgoingMessage("c0ffee" * 8, "alice", content, AT))
+            is_text = isinstance(found, str)
+            text = found if is_text else json.dumps(found, indent=2, ensure_ascii=False)
+            rows += ["", f"{name}:", "", f"```{'text' if is_text else 'json'}", text.rstrip(), "```"]
+    return "\n".join(rows) + "\n"
 
 
 class FileTracer:
@@ -187,8 +254,139 @@ def write_architecture() -> None:
     ARCHITECTURE.write_text(f"{head}{BEGIN}\n\n{build_file_lists(list_executed_files())}{END}{tail}")
 
 
+SOURCES_HEAD = """# Sources
+
+The monitoring tools whose alerts Tocsin reads in their own form. Add an integration with the application of
+the tool to a service: these commands do it in the first service of the first team, and print its webhook URL
+and its key. Write the ID that the page of the tool names for ID. In these pages, `URL` stands for the webhook
+URL.
+
+```console
+BASE=http://127.0.0.1:8080
+pick() { python3 -c "import json, sys; print(json.load(sys.stdin)$1)"; }
+TOKEN=$(pick "['token']" < var/credentials.json)
+ask() { curl -sS --fail-with-body -w '\\n' -H "Authorization: Bearer $TOKEN" "$@"; }
+TEAM=$BASE/api/account/teams/$(ask $BASE/api/account/teams/ | pick "[0]['unique_id']")
+SERVICE=$TEAM/services/$(ask $TEAM/services/ | pick "[0]['unique_id']")
+ask $SERVICE/integrations/ -d '{"name": "Monitoring", "application": "ID"}' > integration.json
+pick "['webhook_url']" < integration.json
+pick "['integration_key']" < integration.json
+```
+
+Not run by a test: the ID is that of your tool.
+
+Most integrations open incidents for critical alerts only. With `"create_incidents_for": 3` beside the ID,
+errors and warnings open incidents too.
+
+Let the tool report a problem and its end. `tocsin incidents` lists the incident, and `tocsin why NUMBER`
+explains it.
+
+Any other tool can post JSON: in the form of the event operation, or in its own form with the application
+[JSON with a mapping](sources/json.md). These pages are made from the code by `make docs`.
+
+[Does a tool still send?](operators/monitoring.md#does-a-tool-still-send) shows the last alert of an
+integration, and bodies that did not have the form of its tool. `tocsin check` names integrations that went
+silent.
+
+An alert whose level is missing or unknown is critical, and its trace says so. An integration can declare
+another level: field `default_alert_type` of `/api/tocsin/integrations/ID/source/`.
+
+Tools that were made for another service need only another URL and key:
+[PagerDuty](sources/pagerduty.md), [Opsgenie](sources/opsgenie.md), [VictorOps](sources/victorops.md).
+[Prometheus without Alertmanager](sources/alertmanager.md) pushes alerts directly.
+
+The last column says how the form of the body is known. Real: the tool itself opened and resolved incidents;
+its page names the version. Published sample: the documentation of the tool has the example. Documentation
+only: the example was written by hand, from the documentation or the source code.
+
+| tool | kind | proof |
+|---|---|---|
+"""
+
+SOURCE_PAGE = """# {name}
+
+{summary}
+
+The application is `{kind}`, with the ID `{application_id}`.
+
+What names the problem: {entity}. Alerts with the same problem join one open incident, and the alert that
+reports its end resolves it.
+
+## Set it up
+
+[sources.md](../sources.md) has the commands that add the integration and show its webhook URL.
+
+{steps}
+{paste}
+## What to know
+
+{notes}
+
+## Try it
+
+This sends the example below to an integration, on the host of Tocsin. It can notify people.
+
+```console
+tocsin send --as {kind} --key KEY
+```
+
+Not run by a test: the key is that of your integration.
+
+## Example
+
+{origin}
+
+```json
+{example}
+```
+"""
+
+DEFAULT_NOTE = "A level that Tocsin does not know counts as critical, and the trace of the alert says so."
+
+
+def build_source_pages() -> dict[Path, str]:
+    """Return docs/sources.md, and docs/sources/KIND.md for each tool with a guide."""
+    from models.domain.applications import KINDS
+    from tocsin.commands.alerts.send import load_example
+    from tocsin.commands.alerts.source_guides import GUIDES
+
+    pages, rows = {}, []
+    for kind, guide in GUIDES.items():
+        example, application = load_example(kind), KINDS[kind]
+        origin = str(example["origin"])
+        steps = [f"{number}. {step}" for number, step in enumerate(guide.steps, start=1)]
+        paste = f"\n```{guide.language}\n{guide.paste}\n```\n" if guide.paste else ""
+        pages[ROOT / "docs" / "sources" / f"{kind}.md"] = SOURCE_PAGE.format(
+            name=application.name,
+            summary=application.summary,
+            kind=kind,
+            application_id=application.unique_id,
+            entity=guide.entity,
+            steps="\n".join(steps),
+            paste=paste,
+            notes="\n".join(f"- {note}" for note in (*guide.notes, DEFAULT_NOTE)),
+            origin=f"{origin[0].upper()}{origin[1:]}.",
+            example=json.dumps(example["body"], indent=2, ensure_ascii=False),
+        )
+        rows.append(f"| [{application.name}](sources/{kind}.md) | `{kind}` | {origin.partition(':')[0]} |")
+    return {ROOT / "docs" / "sources.md": SOURCES_HEAD + "\n".join(rows) + "\n", **pages}
+
+
+def list_pages() -> dict[Path, str]:
+    return {
+        SETTINGS_PAGE: build_settings_page(),
+        MESSAGES_PAGE: build_messages_page(),
+        **build_source_pages(),
+    }
+
+
 if __name__ == "__main__":
     if "--check" in sys.argv:
-        sys.exit(SETTINGS_PAGE.read_text() != build_settings_page() and "docs/settings.md: run make docs")
-    SETTINGS_PAGE.write_text(build_settings_page())
+        old = [
+            path.name for path, text in list_pages().items() if not path.exists() or path.read_text() != text
+        ]
+        sys.exit(f"docs/{', docs/'.join(old)}: run make docs" if old else 0)
+    for path, text in list_pages().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     write_architecture()
