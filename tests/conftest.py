@@ -14,9 +14,10 @@ from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
 from workers import config_cache
-from workers.alerts import pieces, process_lane, process_router
+from workers.alerts import amazon, lane_actors, pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
+from workers.lane_turns import Linger
 from workers.timers import fire
 
 # A traceback by rich, with the variables of each frame, takes seconds.
@@ -66,8 +67,13 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize())
     monkeypatch.setattr(process_router, "_batch_size", BatchSize())
     monkeypatch.setattr(fire, "_batch_size", BatchSize())
+    # The lanes of the last test had the same row numbers; a lane that lingers would drop its wake-ups.
+    monkeypatch.setattr(lane_actors, "_linger", Linger())
+    monkeypatch.setattr(lane_actors, "_large_lanes", set())
+    monkeypatch.setattr(lane_actors, "_accounts", {})
     config_cache.clear()
     pieces.clear()
+    amazon.clear()
     fire.clear_failures()
     cached = stores.Migrated.cached = stores.Migrated.cached or stores.Migrated(
         tmp_path_factory.mktemp("schema")

@@ -24,10 +24,12 @@ ENQUEUE = "workers.queue"
 PURE = ("models.domain", "pipeline", "schedules")
 # The process that runs periodic jobs stands in schedules, but is a shell.
 CLOCK_PROCESS = "schedules.clock_process"
-# What pure code may import of others: JSON Logic and patterns for conditions, a typed decoder for bodies.
+# What pure code may import of others: JSON Logic and patterns for conditions, a typed decoder for bodies, and
+# the check of a signature.
 PURE_LIBRARIES = {
     "pipeline.rules": {"datalogic_py", "re2", "msgspec"},
     "pipeline.sources": {"msgspec"},
+    "pipeline.sources.native.sns": {"cryptography"},
 }
 CLOCKS = ("datetime.now(", "utcnow(", "time.time(", "monotonic(", "date.today(")
 
@@ -166,6 +168,8 @@ def test_no_folder_has_too_many_modules():
     for path in [*list_modules().values(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
         folders[path.parent] = folders.get(path.parent, 0) + (path.name != "__init__.py")
 
+    # The migrations are numbered steps. Nobody looks for one by its name.
+    del folders[ROOT / "models/store/migrations"]
     assert {folder: count for folder, count in folders.items() if count > MAX_MODULES_IN_A_FOLDER} == {}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from models.domain.enums import AccountRole, TeamRole
 from pipeline.rules.action_table import ACTIONS
-from pipeline.sources import SOURCES
+from pipeline.source_table import SOURCES
 from pipeline.sources.cleaning import MESSAGE_LIMIT, PAYLOAD_DEPTH, SUMMARY_LIMIT
 from pipeline.sources.prometheus import MAX_ALERTS
 from tests.support.mail_server import Mailbox

@@ -4,10 +4,10 @@ import pytest
 
 from tests.support.contract.described import described
 from tests.support.contract.samples import samples
-from tests.web.conftest import app, ask
+from tests.web.conftest import app, ask, browser, sign_in
 from web.oncall import overrides, schedule_overview
 
-__all__ = ["app", "ask", "described", "samples"]
+__all__ = ["app", "ask", "browser", "described", "samples", "sign_in"]
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import RateLimit
 from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import OPERATIONS
 from tests.support.contract.requests import build_body, free_policy, get_path, with_alert

@@ -12,7 +12,18 @@ import yaml
 from runtime.settings import SETTINGS, Settings, load
 
 ROOT = Path(__file__).parents[2]
-COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a mapping with the same key twice, as Compose does."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"twice: {[key for key in set(keys) if keys.count(key) > 1]}"
+        return super().construct_mapping(node, deep)
+
+
+COMPOSE = yaml.load((ROOT / "deploy" / "compose.yaml").read_text(), _StrictLoader)
 SERVICES = COMPOSE["services"]
 TOCSIN = SERVICES["tocsin"]
 # ${NAME}, ${NAME:-default} and ${NAME:?error}.

@@ -56,7 +56,7 @@ def test_every_section_that_the_code_cites_exists():
     assert missing == set()
 
 
-def test_the_page_of_settings_is_made_from_their_table():
+def test_the_pages_of_settings_and_messages_are_made_from_the_code():
     command = [sys.executable, str(ROOT / ".ci" / "write_docs.py"), "--check"]
 
     ended = subprocess.run(command, capture_output=True, text=True, timeout=50)

@@ -30,12 +30,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_wheel_holds_every_module_and_template(wheel):
+def test_the_wheel_holds_every_file_of_the_product(wheel):
     files = {
         str(path.relative_to(ROOT))
         for name in PRODUCT
-        for pattern in ("*.py", "*.html")
-        for path in (ROOT / name).rglob(pattern)
+        for path in (ROOT / name).rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
     }
 
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}

@@ -61,6 +61,8 @@ def test_an_unknown_setting_is_an_error(load, name, advice):
         ("TOCSIN_WEB_THREADS", "0"),
         ("TOCSIN_PUBLIC_URL", "tocsin.example.org"),
         ("TOCSIN_DATABASE_URL", "mysql://x"),
+        ("TOCSIN_OIDC_ISSUER", "http://login.example.org"),
+        ("TOCSIN_OIDC_ISSUER", "https:///x"),
         ("TOCSIN_SMTP_TLS", "ssl"),
         ("TOCSIN_SMTP_CA_FILE", "/nowhere/ca.pem"),
         ("TOCSIN_PIPELINE_QUEUES", "dedupe"),
@@ -301,3 +303,11 @@ def test_the_values_that_a_process_shows_have_no_secrets(load):
     assert "hunter2" not in str(values)
     assert values["TOCSIN_SMTP_PASSWORD"] is True
     assert (values["TOCSIN_SMTP_HOST"], values["TOCSIN_REDIS_URL"]) == ("mail.example.org", False)
+
+
+@pytest.mark.parametrize("name", ["TOCSIN_TWILIO2_ACCOUNT_SID", "TOCSIN_TWILIO2_AUTH_TOKEN"])
+def test_a_second_provider_without_credentials_is_refused(load, name):
+    with pytest.raises(BadSetting, match="must both be set, or neither") as caught:
+        load({name: "secret value"})
+
+    assert "secret value" not in str(caught.value)

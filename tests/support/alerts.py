@@ -9,7 +9,7 @@ import peewee
 
 from models.store.base import Table
 from models.tables.events import Receipt
-from pipeline.sources import STORED_SOURCES
+from pipeline.source_table import STORED_SOURCES
 from pipeline.sources.body import RequestBody
 from tests.support.world import World
 

@@ -126,7 +126,7 @@ def list_descendants(pid: int) -> list[int]:
 
 def get_kind(pid: int) -> str:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-    return next((word for word in words if word in ("web", "worker", "clock")), "redis")
+    return next((word for word in words if word in ("web", "worker", "clock", "listener")), "redis")
 
 
 def is_running(pid: int) -> bool:

@@ -10,6 +10,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from runtime.settings import Settings, load
+from tests.support.web.browser import PageBrowser
 from tests.support.world import World
 from web.app import create_app
 from web.http.failed_authentication import failures
@@ -51,3 +52,21 @@ def ask(app, world: World) -> Ask:
         return client.open(path, method=method, headers=headers, **more)
 
     return ask
+
+
+@pytest.fixture
+def browser(app) -> PageBrowser:
+    """Return a browser in which nobody is signed in."""
+    return PageBrowser(app)
+
+
+@pytest.fixture
+def sign_in(app, world: World) -> Callable[[str], PageBrowser]:
+    """sign_in("bob"): a browser in which this person is signed in."""
+
+    def sign_in(who: str = "alice") -> PageBrowser:
+        found = PageBrowser(app)
+        found.start_session(getattr(world, who))
+        return found
+
+    return sign_in

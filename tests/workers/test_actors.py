@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.domain.channels import CHANNELS
+from models.domain.channels import CHANNELS, DELIVERY_CHANNELS
 from models.tables.incidents import Incident
 from pipeline.topology import build_segments
 from runtime.setting_values import SPLIT_AFTER
@@ -13,8 +13,9 @@ from workers.lane_turns import Linger
 from workers.timers import fire
 
 PIPELINE = {"pipeline.normalize", "pipeline.route", "pipeline.rules", "pipeline.incident"}
-OTHERS = {"routers", "timers", "maintenance", "reconcile", "heartbeats"}
-QUEUES = PIPELINE | OTHERS | {"deliver.email", "deliver.stakeholder_mail"}
+OTHERS = {"routers", "timers", "maintenance", "reconcile", "heartbeats", "expired"}
+DELIVERY = {f"deliver.{spec.name}" for spec in DELIVERY_CHANNELS.values()}
+QUEUES = PIPELINE | OTHERS | DELIVERY | {"deliver.outbound", "replies.slack"}
 
 
 def test_an_actor_has_the_name_of_its_queue():
@@ -43,7 +44,7 @@ def test_other_processes_enqueue_only_what_has_an_actor(enqueued):
         ("routers", 2),
         ("timers",),
         ("reconcile", "service", 3),
-        ("deliver.email",),
+        *((f"deliver.{spec.name}",) for spec in CHANNELS.values()),
     ]
     assert {name for name, *_ in enqueued} <= QUEUES
 

@@ -8,9 +8,10 @@ from dramatiq.brokers.stub import StubBroker
 from models.lifecycle import pause
 from models.tables.accounts import Liveness
 from tocsin.server import dead_mans_switch
-from workers import middleware, poller
+from workers import middleware
 from workers.pause import pause_check, unless_paused
 from workers.periodic.table import PERIODIC_JOBS
+from workers.run_safely import run_safely
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def run_wake_up(done):
 
 def run_all(done):
     run_wake_up(done)
-    poller.run_safely("pass", lambda: done.append("pass"))
+    run_safely("pass", lambda: done.append("pass"))
     unless_paused(lambda: done.append("job"))()
 
 
@@ -67,15 +68,15 @@ def test_only_liveness_is_recorded(paused, enqueued):
 def test_a_process_that_runs_reads_the_state_again_after_an_error_of_the_store(store, now, done):
     """The database may come back as a restored copy."""
     pause_check.forget()
-    poller.run_safely("pass", lambda: done.append("before"))
+    run_safely("pass", lambda: done.append("before"))
     with store.write_transaction():
         pause.pause(now, "2026-03-04")
 
     def fail():
         raise peewee.OperationalError("away")
 
-    poller.run_safely("pass", fail)
-    poller.run_safely("pass", lambda: done.append("after"))
+    run_safely("pass", fail)
+    run_safely("pass", lambda: done.append("after"))
     pause_check.forget()
 
     assert done == ["before"]

@@ -59,9 +59,15 @@ def test_every_text_belongs_to_a_reason():
 def test_texts_are_sentences_or_named_as_parts():
     parts = {code for code, text in ENGLISH.items() if not text.endswith(".")}
 
-    assert parts == {TEXT, "forwarded_person", "step", "step_of_pass", "deleted_contact", "tags_unknown"} | {
-        code for code, text in ENGLISH.items() if text.endswith("{error}")
-    }
+    assert parts == {
+        TEXT,
+        "forwarded_person",
+        "step",
+        "step_of_pass",
+        "deleted_contact",
+        "own_address",
+        "tags_unknown",
+    } | {code for code, text in ENGLISH.items() if text.endswith("{error}")}
 
 
 NESTED = make_reason(

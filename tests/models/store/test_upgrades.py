@@ -8,8 +8,7 @@ from playhouse.migrations import Runner
 
 from models.store import migrate
 from models.store.base import connection, db, store
-from models.tables.accounts import User
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import RateLimit, User
 from models.tables.users import ContactMethod
 from tests.support.upgrades import ROWS, check_upgrade, fill, list_tables
 

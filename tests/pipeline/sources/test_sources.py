@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType
-from pipeline.sources import SOURCES, STORED_SOURCES, heartbeat
+from pipeline.source_table import SOURCES, STORED_SOURCES
+from pipeline.sources import heartbeat
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.sources.cleaning import clean_line, clean_text, clean_url
 
@@ -254,7 +255,7 @@ def test_an_alert_with_a_very_large_number_is_accepted(number, stored_value):
 def test_a_group_of_plain_alerts_is_counted_without_parsing_it(monkeypatch):
     """In the web process, parsing 8 MiB would delay all other requests."""
     group = {"receiver": "tocsin", "alerts": [{"labels": {"alertname": "A", "n": 1}, "startsAt": "x"}] * 500}
-    monkeypatch.delattr("pipeline.sources.prometheus._parse_alert")
+    monkeypatch.delattr("pipeline.sources.prometheus.parse_alert")
 
     assert PROMETHEUS.count(RequestBody(json.dumps(group).encode())) == 500
 

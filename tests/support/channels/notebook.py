@@ -1,8 +1,8 @@
 """A channel that only tests have: it writes each message on a page of a notebook, in 160 characters."""
 
-from models.domain.reasons import Reason, make_reason
+from models.domain.reasons import make_reason
 from runtime.settings import Settings
-from workers.delivery.transport.channel import Channel, OutgoingMessage, Refused, TemporaryError
+from workers.delivery.transport.channel import Accepted, Channel, OutgoingMessage, Refused, TemporaryError
 
 MAX_LENGTH = 160
 # The written pages: the notebook, and the text.
@@ -21,14 +21,14 @@ class Notebook:
     def open(self) -> bool:
         return False
 
-    def send(self, message: OutgoingMessage) -> Reason:
+    def send(self, message: OutgoingMessage) -> Accepted:
         if message.to == "lost":
             raise Refused(make_reason("text", text="There is no such notebook."))
         if message.to == "full":
             raise TemporaryError(make_reason("text", text="The notebook is full."))
         buttons = "".join(f" [{action.name}]" for link in message.content.links for action in link.actions)
         PAGES.append((message.to, message.content.title[: MAX_LENGTH - len(buttons)] + buttons))
-        return make_reason("text", text=f"Written on page {len(PAGES)}.")
+        return Accepted(make_reason("text", text=f"Written on page {len(PAGES)}."))
 
     def close(self) -> None:
         pass

@@ -47,6 +47,10 @@ APPLICATION = keys(
     " application_type categories documentation_link is_active"
 )
 ADDED = keys("unique_id kind creation_date")
+SOURCE_SETUP = keys("kind is_signed has_secret mapping default_alert_type topics updated_at")
+HEALTH = keys("last_request_at last_alert rates dead_letters unread refused silence")
+OUTBOUND = keys("url secret failures retry_at")
+OUTBOUND_DELIVERY = keys("unique_id incident event_type state reason attempts creation_date last_attempt_at")
 TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")
 TEAM_PERMISSION = keys("unique_id account_permissions")
@@ -494,6 +498,32 @@ OPERATIONS = (
     *(
         Row(method, "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", 200, HEARTBEAT, body)
         for method, body in (("GET", None), ("PUT", "heartbeat"))
+    ),
+    *(
+        Row(method, "/api/tocsin/integrations/<source_id>/source/", 200, SOURCE_SETUP, body)
+        for method, body in (("GET", None), ("PUT", "source_setup"))
+    ),
+    Row(
+        "GET",
+        "/api/tocsin/integrations/silent/",
+        200,
+        keys("results is_complete"),
+        noun="Silent integrations",
+    ),
+    Row("GET", "/api/tocsin/integrations/<source_id>/health/", 200, HEALTH),
+    Row("POST", "/api/tocsin/integrations/<source_id>/source/secret/", 200, keys("secret")),
+    Row("POST", "/api/tocsin/integrations/<source_id>/source/try/", 200, keys("alerts"), "source_trial"),
+    Row("DELETE", "/api/tocsin/integrations/<source_id>/source/secret/", 204, None),
+    *(
+        Row(method, "/api/tocsin/integrations/<outbound_id>/outbound/", 200, OUTBOUND, body)
+        for method, body in (("GET", None), ("PUT", "outbound"))
+    ),
+    Row("GET", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/", 200, PAGE, noun="Deliveries"),
+    Row(
+        "POST",
+        "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/<delivery_id>/resend/",
+        201,
+        OUTBOUND_DELIVERY,
     ),
     *(
         Row(method, f"{SCHEDULE_OVERVIEW}/checks/", 200, keys("double_shifts"), body)

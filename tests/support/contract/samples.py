@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.domain.applications import GENERIC, HEARTBEAT
+from models.domain.applications import GENERIC, HEARTBEAT, OUTGOING_WEBHOOK, SENTRY
 from models.domain.enums import WorkState
 from models.store.ids import make_uuid
 from models.tables.events import Receipt
@@ -95,6 +95,11 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
         },
         "integration": {"name": "Probe", "application": GENERIC},
         "heartbeat_integration": {"name": "Backup", "application": HEARTBEAT},
+        "outbound_integration": {"name": "Tickets", "application": OUTGOING_WEBHOOK, "integration_type": 1},
+        "signed_integration": {"name": "Errors", "application": SENTRY},
+        "source_setup": {"secret": "the secret of the tool"},
+        "source_trial": {"body": {"message": "Disk full"}},
+        "outbound": {"url": "https://tickets.example.org/hook"},
         "added_application": {"unique_id": "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de", "kind": "grafana"},
         "schedule_checks": {"double_shifts": "intended"},
         "heartbeat": {"every": 86_400, "grace": 1800},
@@ -168,6 +173,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
             "for": 3600,
             "alert": {"message": "Disk full", "alert_type": "critical", "payload": {"kind": "database"}},
         },
+        "drill": {"policy": ids.get("escalation_policy_id"), "service": ids.get("service_id")},
         "event": {"message": "Disk full", "alert_type": "critical", "payload": {"a": 1}},
     }
 
@@ -229,13 +235,19 @@ def create_samples(ask: Any, world: World) -> Samples:
     make("forwarding_rule_id", f"{user}forwarding_rules/", "forwarding_rule")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("token_id", "/api/tocsin/tokens/", "token", who="bob")
+    make("source_id", f"{team}services/{ids['service_id']}/integrations/", "signed_integration")
+    make("outbound_id", f"{team}services/{ids['service_id']}/integrations/", "outbound_integration")
+    outbound = f"/api/tocsin/integrations/{ids['outbound_id']}/outbound/"
+    ask("PUT", outbound, build_bodies(world, ids)["outbound"])
     make("incident_id", "/api/incidents/", "incident")
+    ids["delivery_id"] = ask("GET", f"{outbound}deliveries/").json["results"][0]["unique_id"]
     make("assignment_id", "/api/tocsin/incidents/1/roles/", "held_role")
     make("incident_task_id", "/api/tocsin/incidents/1/tasks/", "incident_task")
     make("note_id", "/api/incidents/1/note/", "note", who="bob")
     make("incident_tag_id", "/api/incidents/1/tags/", "first_tag")
     make("responder_id", "/api/incidents/1/responders/", "first_responder")
     make("postmortem_id", f"{team}postmortem/", "postmortem")
+    make("drill_id", "/api/tocsin/drills/", "drill")
     current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
     ids["trace_id"] = ask("POST", current, build_bodies(world, ids)["event"]).json["trace_id"]
     ids["dead_letter_id"] = ask("POST", current, build_bodies(world, ids)["event"]).json["trace_id"]

@@ -86,6 +86,16 @@ def run_tocsin(host: Host) -> Iterator[dict[str, str]]:
 
 
 @contextlib.contextmanager
+def run_tocsin_with_mails(host: Host) -> Iterator[dict[str, str]]:
+    """Run Tocsin, which receives alerts by mail."""
+    port = find_free_port()
+    host.environment.update({"TOCSIN_MAIL_IN_DOMAIN": "alerts.example.org", "TOCSIN_MAIL_IN_PORT": str(port)})
+    with run_tocsin(host):
+        poll_url(host, f"smtp://127.0.0.1:{port}")
+        yield {"127.0.0.1:2525": f"127.0.0.1:{port}"}
+
+
+@contextlib.contextmanager
 def run_tocsin_with_alert(host: Host) -> Iterator[dict[str, str]]:
     """Run Tocsin, and send a warning, which notifies nobody."""
     with run_tocsin(host):
@@ -191,11 +201,14 @@ def poll_url(host: Host, url: str) -> None:
 
 # What a page needs besides the data of the first start.
 NEEDS = {
+    "contacts": run_tocsin,
     "maintenance": run_tocsin,
     "mail": run_relay,
+    "mail-in": run_tocsin_with_mails,
     "monitoring": run_tocsin,
     "not-notified": run_tocsin_with_alert,
     "people": run_tocsin,
     "postgresql": run_databases,
     "proxy": run_nginx,
+    "sign-in": run_tocsin,
 }

@@ -92,3 +92,11 @@ class Installation(Instance):
             self._second.wait()
             self._start_second()
         return True
+
+    def kill_each(self, kind: str) -> None:
+        """Kill all processes of a kind with SIGKILL. They are restarted."""
+        for pid in [one.pid for one in self.processes() if one.kind == kind]:
+            os.kill(pid, signal.SIGKILL)
+        if kind == "worker" and self._second is not None:
+            self._second.wait()
+            self._start_second()

@@ -2,8 +2,14 @@
 
 import pytest
 
-from models.domain.enums import ContactType
+from models.domain.effects import Author, ChangeSet
+from models.domain.enums import AuthorKind, ContactType
+from models.domain.reasons import make_reason
+from models.load.lane import lock_incident
+from models.store.base import store
 from models.tables.incidents import Incident
+from models.write.apply import apply
+from pipeline import incidents
 from runtime.settings import load
 from tests.support.alerts import accept
 from workers.alerts import process_lane
@@ -45,3 +51,12 @@ def alert(world, now, entity="db1", message="Disk full on db1"):
     accept(world, now, message=message, alert_type="critical", entity_id=entity)
     process_lane.run(world.service.id)
     return Incident.select().order_by(Incident.id.desc()).get()
+
+
+def move(incident, to, user, now):
+    """Change the status of an incident in the name of a user."""
+    with store().write_transaction():
+        author = Author(AuthorKind.USER, user.first_name, user=user.id)
+        context = lock_incident(incident.id, author, now)
+        effects = incidents.change_status(context, to, make_reason("requested", by=user.first_name))
+        apply(ChangeSet(effects=list(effects)))

@@ -12,11 +12,11 @@ from importlib.metadata import version
 
 import pytest
 
-from pipeline.sources import SOURCES
+from pipeline.source_table import SOURCES
 from runtime.settings import load
 from tests.support.polling import wait_until
 from tests.support.web.server import Server, read_answer, run_server
-from tocsin.server import bodies, connections, granian_worker
+from tocsin.server import bodies, connections, granian_worker, shares
 from tocsin.server.listening import BACKLOG
 from tocsin.server.shares import Shares
 from web.pages import refusal
@@ -106,6 +106,15 @@ def test_a_body_over_the_limit_is_left_to_the_application_unread(run_server):
 
     assert server.send(head)[0] == 201
     assert server.seen[0]["CONTENT_LENGTH"] == str(bodies.MAX_BYTES + 1)
+
+
+@pytest.mark.parametrize("head", ["Content-Length: 65537", "Transfer-Encoding: chunked"])
+def test_a_callback_over_its_limit_is_left_to_the_application_and_not_received(run_server, head):
+    server = run_server()
+    chunk = b"" if "Length" in head else b"10001\r\n" + bytes(0x10001) + b"\r\n"
+    status, _ = server.send(f"POST /callbacks/x/ HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode() + chunk)
+
+    assert (status, len(server.seen)) == (201, 1)
 
 
 @pytest.mark.parametrize("is_large", [False, True])
@@ -257,6 +266,21 @@ def test_requests_that_hang_leave_threads_for_alerts_and_health(run_server, monk
     for thread in threads:
         thread.join()
     assert sorted(statuses) == [201] * 3 + [503] * 7
+
+
+def test_callbacks_that_hang_leave_threads_for_other_requests(run_server):
+    server = run_server(threads=64)
+    threads = [threading.Thread(target=server.ask, args=("POST", "/callbacks/hang")) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(server.seen) == shares.CALLBACK_THREADS)
+
+    for path in ("/", "/i/token", "/readyz", "/api/events/x/"):
+        assert server.ask("POST", path).status == 201
+    server.may_end.set()
+    for thread in threads:
+        thread.join()
+    assert len(server.seen) == 13
 
 
 def test_alerts_are_accepted_while_all_other_requests_hang(run_server):

@@ -7,9 +7,8 @@ import pytest
 
 from models.domain.enums import MessageKind
 from models.store.base import store
-from models.tables.accounts import User
+from models.tables.accounts import RateLimit, User
 from models.tables.notifications import Message
-from models.tables.rate_limits import RateLimit
 from models.tables.users import ContactCode, ContactMethod
 from tests.support import stores
 from web.account import message_limits

@@ -8,7 +8,7 @@ import pytest
 
 from models.store.base import LockTimeout, connection, db, store
 from models.store.limits import Limits
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import RateLimit
 from tests.support.stores import hold_write_lock
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit
 from web.http.errors import Throttled

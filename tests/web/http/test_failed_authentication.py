@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from models.store.base import db
 from models.store.limits import Limits
-from models.tables.rate_limits import FailedAuthentication
+from models.tables.accounts import FailedAuthentication
 from tests.support import stores
 from tests.support.stores import hold_write_lock
 from web.http import auth, failed_authentication

@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from models.tables.accounts import Account
-from models.tables.rate_limits import RateLimit
+from models.tables.accounts import Account, RateLimit
 from runtime.settings import load
 from tests.support.processes import find_free_port
 from web.app import create_app

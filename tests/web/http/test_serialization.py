@@ -49,6 +49,13 @@ def test_invalid_bodies_get_the_error_of_the_contract(ask, data):
     assert all(refused.json["errors"].values())
 
 
+def test_a_body_of_blanks_is_refused_and_none_changes_nothing(ask, world):
+    team = f"{TEAMS}{world.team.unique_id}/"
+
+    assert ask("PATCH", team, data=b"", content_type="application/json").status_code == 200
+    assert ask("PATCH", team, data=b"\r\n\r\n", content_type="application/json").status_code == 400
+
+
 JSON, XML, TEXT_XML = "application/json", "application/xml", "text/xml"
 
 

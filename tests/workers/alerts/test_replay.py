@@ -3,22 +3,25 @@
 import json
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from models.domain.enums import WorkState
 from models.reports import alert_trace, dead_letters
-from models.tables.events import Event, Receipt
+from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
 from models.write import change_dead_letters
 from pipeline import topology
+from pipeline.resent_alerts import EXPIRES_AFTER
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
-from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
+from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
+from tests.support.rules import accept_from_router, add_router, add_router_rule
 from tests.support.scenarios.timers import set_policy
-from workers.alerts import process_lane
+from workers.alerts import process_lane, process_router
 
 
 @pytest.fixture
@@ -134,3 +137,34 @@ def test_a_replayed_receipt_adds_only_alerts_that_are_not_stored(world, now, poi
 
 def fail(*_):
     raise ZeroDivisionError
+
+
+def build_push(now, lasts):
+    labels = {"alertname": "Disk full", "severity": "critical"}
+    alert = {"labels": labels, "startsAt": now.isoformat(), "endsAt": (now + lasts).isoformat()}
+    return json.dumps([alert]).encode()
+
+
+@pytest.mark.parametrize("by_router", [False, True], ids=["integration", "router"])
+@pytest.mark.parametrize(("minutes", "titles"), [(4, ["Disk full"]), (-4, [])], ids=["fired", "ended"])
+def test_a_replayed_push_ended_if_it_had_ended_when_it_was_received(
+    world, now, store, by_router, minutes, titles
+):
+    body = build_push(now, timedelta(minutes=minutes))
+    if by_router:
+        router = add_router(world)
+        add_router_rule(router, world.integration)
+        receipt = accept_from_router(router, now, source="alertmanager", body=body)
+    else:
+        receipt = accept(world, now, source="alertmanager", body=body)
+    Receipt.update(state=WorkState.DEAD_LETTER, error=ERROR).where(Receipt.id == receipt.id).execute()
+    replayed_at = store.now()
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
+    if by_router:
+        process_router.run(router.id)
+    process_lane.run(world.service.id, "rules" if by_router else "normalize")
+    process_lane.run(world.service.id)
+
+    assert list_titles() == titles
+    expires_at = Entity.get().expires_at
+    assert expires_at is None if minutes < 0 else expires_at >= replayed_at + EXPIRES_AFTER

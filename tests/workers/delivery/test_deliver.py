@@ -29,7 +29,7 @@ from pipeline import incidents
 from runtime.settings import load
 from tests.support.alerts import accept
 from tests.support.relays import hang, relay, start_silent_server
-from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to
+from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to, move
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane
 from workers.delivery import deliver
@@ -46,14 +46,6 @@ SENDER = hashlib.blake2b(b"example.org", digest_size=6).hexdigest()
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 TAKEN = make_reason("smtp_accepted", code=250)
-
-
-def move(incident, to, user, now):
-    with deliver.store().write_transaction():
-        author = Author(AuthorKind.USER, user.first_name, user=user.id)
-        context = lock_incident(incident.id, author, now)
-        effects = incidents.change_status(context, to, make_reason("requested", by=user.first_name))
-        apply(ChangeSet(effects=list(effects)))
 
 
 def assign(incident, person, by, now):
@@ -104,6 +96,23 @@ def test_a_mail_is_text_and_html_and_belongs_to_the_thread_of_its_incident(world
     thread = f"<incident-{incident.unique_id}@{SENDER}.invalid>"
     assert (mail["In-Reply-To"], mail["References"]) == (thread, thread)
     assert (mail["Importance"], mail["X-Priority"]) == ("high", "1")
+
+
+def test_a_mail_names_other_people_who_are_notified(world, now, deliver_to):
+    incident = alert(world, now)
+    own = Notification.get()
+    for person, state in (
+        (world.bob, NotificationStatus.SENT),
+        (world.charlie, NotificationStatus.CANCELLED),
+    ):
+        Notification.create(
+            key=f"of {person.username}", incident=incident, user=person, kind=own.kind, reason=own.reason,
+            not_before=now, message=own.message, state=state,
+        )  # fmt: skip
+    (mail,) = send_mails(deliver_to, now + SECOND)
+
+    assert "Also notified: Bob" in " ".join(mail.get_body(("plain",)).get_content().split())
+    assert "Charlie" not in mail.get_body(("plain",)).get_content()
 
 
 def test_a_mail_about_low_urgency_is_not_marked(world, now, deliver_to):

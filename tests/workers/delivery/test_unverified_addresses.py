@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import IncidentStatus, MessageKind, MessageStatus, NotificationStatus
+from models.domain.message_limits import UNVERIFIED_LIMIT
 from models.domain.reasons import make_reason
 from models.lifecycle import contact_codes, provisioning
 from models.lifecycle.messages import create_invitation
@@ -17,9 +18,10 @@ from models.tables.users import ContactMethod
 from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, alert, deliver_to
 from workers.delivery import deliver
-from workers.delivery.daily import DAILY_LIMIT
 
 __all__ = ["deliver_to"]
+
+DAILY_LIMIT = UNVERIFIED_LIMIT.most
 
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 

@@ -250,6 +250,19 @@ def test_json_has_the_incident(receipt, run):
     assert json.loads(result.output)["incidents"][0]["incident_number"] == 1
 
 
+def test_a_push_that_says_nothing_new_names_its_incident(world, now, run):
+    labels = {"alertname": "Disk full", "severity": "critical"}
+    for minute in range(2):
+        at = now + timedelta(minutes=minute)
+        push = [{"labels": labels, "endsAt": (at + timedelta(minutes=4)).isoformat()}]
+        accept(world, at, source="alertmanager", body=json.dumps(push).encode())
+    process_lane.run(world.service.id)
+
+    has = "the alert repeats one that is known: incident #1 has it and is triggered"
+    assert f"NOBODY WAS NOTIFIED: {has}." in run("last").output
+    assert json.loads(run("last", "--json").output)["answer"] == [f"NOBODY WAS NOTIFIED: {has}."]
+
+
 def test_names_cannot_control_the_terminal(world, now, run):
     receipt = accept(world, now, message="Disk \u202efull", alert_type="critical")
     Service.update(name="Check\x1b[2Jout").execute()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.messages import MessageContent
+from pipeline.messages.content import MessageContent
 from runtime.settings import Settings, load
 from tests.support.processes import find_free_port
 from tests.support.relays import (
@@ -31,7 +31,7 @@ from workers.delivery.transport.channel import (
     TemporaryError,
     UnusableAddress,
 )
-from workers.delivery.transport.mail import build_mail
+from workers.delivery.transport.mail import MailTexts, build_mail
 
 __all__ = ["certificate"]
 
@@ -53,7 +53,7 @@ def build_message(
 def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[Reason]:
     conn = EmailChannel(settings(port, **more), deadline_s).create_connection()
     try:
-        return [conn.send(one) for one in messages or (build_message(),)]
+        return [conn.send(one).reason for one in messages or (build_message(),)]
     finally:
         conn.close()
 
@@ -175,7 +175,7 @@ def test_a_mail_is_the_same_before_and_after_others():
 
 
 def build_without_boundary(message):
-    return re.sub(rb"=+\d+==", b"", build_mail(message, "Tocsin", "tocsin@example.org"))
+    return re.sub(rb"=+\d+==", b"", build_mail(message, "Tocsin", "tocsin@example.org", MailTexts.load()))
 
 
 def test_a_missing_setting_is_named():

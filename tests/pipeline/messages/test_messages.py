@@ -7,21 +7,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
-from pipeline.messages import (
+from pipeline.messages.account import InvitationDetails, build_invitation_content, build_test_content
+from pipeline.messages.content import Action, Recipient, write_plain_text
+from pipeline.messages.incidents import (
     MAX_LISTED,
-    Action,
     IncidentDetails,
     IncidentSummary,
-    InvitationDetails,
     NextStep,
-    Recipient,
     build_incidents_content,
-    build_invitation_content,
-    build_test_content,
-    format_time,
+    is_openable,
     list_labels,
-    write_plain_text,
 )
+from pipeline.messages.times import format_time
 
 NOON = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
 ALICE = Recipient("Alice", "Europe/Berlin")
@@ -305,3 +302,20 @@ def test_names_in_an_invitation_have_no_newlines():
     assert "\n" not in words.title
     assert len(words.title) < 100
     assert "\nBcc" not in write_plain_text(words)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://grafana:3000/d/1", True),
+        ("https://runbook.example.org/disk?x=1#y", True),
+        ("http://[2001:db8::1]:8080/", True),
+        ("http://grafana.example.org:99999/x", False),
+        ("https://h.example.org:abc/", False),
+        ("http://a..b/", False),
+        ("http://.", False),
+        ("https://user:secret@example.org/", False),
+    ],
+)
+def test_only_links_that_a_program_can_open_are_shown(url, expected):
+    assert is_openable(url) == expected

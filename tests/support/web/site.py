@@ -1,0 +1,101 @@
+"""A running site for Chromium: a web server, people who are signed in, and pages of both sizes."""
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+
+from models.lifecycle.sign_in import sessions
+from models.lifecycle.sign_in.sessions import Browser
+from models.store.base import store
+from runtime.settings import load
+from tests.support.alerts import accept
+from web.app import create_app
+from workers.alerts import process_lane
+
+# The headless shell of Chromium shows no notifications.
+PROGRAM = "chromium"
+SIZES = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1120, "height": 720}}
+# `make pages` sets it: the folder for screenshots.
+FOLDER = "PAGES_FOLDER"
+MAX_BYTES = 100_000
+
+
+def find_chromium() -> str:
+    """Return the path of Chromium. A missing program fails the test."""
+    found = shutil.which(PROGRAM)
+    assert found is not None, f"{PROGRAM} is not installed"
+    return found
+
+
+def serve_site(run_server, home: Path):
+    """Start a web server with Tocsin. Its address is a secure context."""
+    server = run_server()
+    server.url = f"http://127.0.0.1:{server.port}"
+    networks = {"TOCSIN_WEBHOOK_NETWORKS": "127.0.0.0/8"}
+    server.settings = load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": server.url, **networks})
+    server.app = create_app(server.settings)
+    return server
+
+
+def open_page(chromium, site, user, size: str = "desktop", **options):
+    """Open a page of Chromium in which this person is signed in; None: nobody.
+
+    `problems` has what its console says, and requests to other hosts.
+    """
+    context = chromium.new_context(viewport=SIZES[size], base_url=site.url, **options)
+    if user is not None:
+        with store().write_transaction():
+            secret = sessions.start(user, "password", Browser("Chromium", "127.0.0.1"), datetime.now(UTC))
+        context.add_cookies([{"name": "tocsin-session", "value": secret, "url": site.url}])
+    page = context.new_page()
+    page.problems = []
+    page.on("console", lambda message: page.problems.append(message.text))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith(site.url) or page.problems.append(asked.url))
+    return page
+
+
+def find_obstacles(page) -> str:
+    """Return what axe finds: obstacles for people who use a screen reader or see little. Empty: nothing."""
+    found = Axe().run(page)
+    return found.generate_report() if found.violations_count else ""
+
+
+def scrolls_sideways(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+
+def keep_screenshot(page, name: str) -> None:
+    """Write a screenshot of the page, if `make pages` asks for it."""
+    folder = os.environ.get(FOLDER)
+    if folder is None:
+        return
+    path = Path(folder) / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=path)
+    assert path.stat().st_size <= MAX_BYTES
+
+
+def open_incidents(world, at: datetime | None = None) -> None:
+    """Open three incidents of different levels with alerts that have labels and links."""
+    at = at or datetime.now(UTC) - timedelta(minutes=4)
+    alerts = {
+        "db1": ("Disk full on db1", "critical"),
+        "api": ("Error rate of checkout above 5 %", "error"),
+        "queue": ("Queue of mails is longer than 10,000", "warning"),
+    }
+    for entity, (message, level) in alerts.items():
+        accept(
+            world,
+            at,
+            message=message,
+            alert_type=level,
+            entity_id=entity,
+            summary="See the runbook.",
+            payload={"labels": {"env": "production", "host": entity}},
+            urls=[{"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}],
+        )
+    process_lane.run(world.service.id)

@@ -1,0 +1,139 @@
+"""The list of incidents: filters, polls, and actions on several incidents."""
+
+import pytest
+
+from bench.servers.plans import collect_statements
+from models.domain.enums import IncidentStatus
+from models.tables.incidents import Incident
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
+# The session with its person, and the list.
+POLL_STATEMENTS = 2
+
+
+def get_status(number: int) -> IncidentStatus:
+    return IncidentStatus(Incident.get(Incident.incident_number == number).status)
+
+
+def poll(browser, etag: str):
+    return browser.get("/", **{"If-None-Match": etag, "X-Requested-With": "fetch"})
+
+
+def test_the_title_counts_open_incidents_and_the_newest_is_first(sign_in, open_incident):
+    open_incident("Disk full")
+    open_incident("Queue long")
+    text = sign_in("bob").get("/").text
+
+    assert "<title>(2) Incidents - Tocsin</title>" in text
+    assert text.index("Queue long") < text.index("Disk full")
+
+
+def test_texts_of_senders_are_shown_as_they_are(sign_in, open_incident):
+    open_incident(HOSTILE)
+    text = sign_in("alice").get("/").text
+
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert "{{7*7}}" in text
+
+
+def test_an_unchanged_list_is_answered_with_304_and_two_statements(sign_in, open_incident):
+    open_incident()
+    browser = sign_in("bob")
+    etag = browser.get("/").headers["ETag"]
+
+    with collect_statements() as statements:
+        answer = poll(browser, etag)
+
+    assert (answer.status_code, answer.data) == (304, b"")
+    assert len(statements) == POLL_STATEMENTS
+
+
+@pytest.mark.parametrize("act", ["acknowledge", "resolve"])
+def test_a_poll_shows_what_somebody_else_did(sign_in, open_incident, act):
+    open_incident()
+    bob, alice = sign_in("bob"), sign_in("alice")
+    etag = bob.get("/").headers["ETag"]
+    alice.get("/")
+    alice.post("/", act=act, incident="1")
+
+    assert poll(bob, etag).status_code == 200
+
+
+def test_a_poll_after_the_end_of_the_session_is_401(browser):
+    assert browser.get("/incidents/1/", **{"X-Requested-With": "fetch"}).status_code == 401
+
+
+def test_one_form_acknowledges_many_incidents(sign_in, open_incident):
+    for message in ("One", "Two", "Three"):
+        open_incident(message)
+    browser = sign_in("bob")
+    browser.get("/")
+    answer = browser.post("/", act="acknowledge", incident=["1", "3"])
+
+    assert answer.headers["Location"].startswith("/?done=2+incidents+acknowledged.&proof=")
+    assert "2 incidents acknowledged." in browser.follow().text
+    assert [get_status(number).name for number in (1, 2, 3)] == ["ACKNOWLEDGED", "TRIGGERED", "ACKNOWLEDGED"]
+
+
+def test_the_page_says_how_many_incidents_somebody_else_changed_before(sign_in, open_incident):
+    open_incident()
+    browser = sign_in("bob")
+    browser.get("/")
+    browser.post("/", act="acknowledge", incident="1")
+    answer = browser.post("/", act="acknowledge", incident="1")
+
+    assert "somebody+else+was+faster%3A+1" in answer.headers["Location"]
+
+
+def test_incidents_are_merged_into_the_oldest(sign_in, open_incident):
+    first, second = open_incident("One"), open_incident("Two")
+    browser = sign_in("bob")
+    browser.get("/")
+    browser.post("/", act="merge", incident=["2", "1"])
+
+    assert Incident.get_by_id(second.id).parent_id == first.id
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"incident": "1"}, {"incident": "1", "act": "explode"}, {"act": "merge"}]
+)
+def test_a_form_without_sense_is_refused_with_a_reason(sign_in, open_incident, form):
+    open_incident()
+    browser = sign_in("bob")
+    browser.get("/")
+    answer = browser.post("/", **form)
+
+    assert answer.status_code == 400
+    assert "The incidents were not changed" in answer.text
+
+
+def test_an_incident_of_another_team_is_not_changed(sign_in, open_incident):
+    open_incident()
+    browser = sign_in("charlie")
+    browser.get("/")
+
+    assert browser.post("/", act="resolve", incident="1").status_code == 404
+    assert get_status(1) is IncidentStatus.TRIGGERED
+
+
+def test_charlie_does_not_see_incidents_of_another_team(sign_in, open_incident):
+    open_incident("Secret")
+
+    assert "Secret" not in sign_in("charlie").get("/").text
+
+
+def test_the_filter_is_in_the_address(sign_in, open_incident, world):
+    open_incident("Disk full")
+    browser = sign_in("alice")
+
+    assert "Disk full" in browser.get(f"/?status=1&team_ids={world.team.unique_id}").text
+    assert "Disk full" not in browser.get("/?status=3").text
+    assert "Disk full" not in browser.get(f"/?team_ids={world.charlies_team.unique_id}").text
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("status=x", 400), ("from_date=yesterday", 400), ("page=0", 404)]
+)
+def test_a_wrong_filter_is_refused(sign_in, query, status):
+    assert sign_in("alice").get(f"/?{query}").status_code == status

@@ -1,0 +1,136 @@
+"""A contact gets a limited number of messages; the rest is in one bundle, and nothing is lost."""
+
+import json
+from datetime import timedelta
+
+from models.domain.enums import ContactType, IncidentStatus, MessageKind, MessageStatus, NotificationStatus
+from models.domain.message_limits import MESSAGE_LIMITS
+from models.domain.reasons import make_reason
+from models.tables.incidents import Incident
+from models.tables.notifications import Attempt, Message, Notification
+from tests.support.alerts import accept
+from tests.support.delivery.http_channels import add_contact, alert_at
+from tests.support.scenarios.bundles import LIMIT, PUSH, deliver_to, inbox
+from workers.alerts import process_lane
+from workers.delivery import deliver
+
+__all__ = ["deliver_to", "inbox"]
+
+PHONE = ContactType.PHONE
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+def list_texts(inbox):
+    return [text for _, text in inbox.taken]
+
+
+def test_what_exceeds_the_limit_is_in_one_bundle(world, now, inbox):
+    for number in range(LIMIT.most + 12):
+        alert_at(world, now + (number - 60) * SECOND, f"db{number}", f"Disk {number}")
+    deliver.send_due(PUSH, now)
+    assert len(inbox.taken) == LIMIT.most
+    bundle = Message.get(Message.kind == MessageKind.BUNDLE)
+    limit = make_reason("message_limit", limit=LIMIT.most, minutes=5)
+    assert bundle.outcome == make_reason("not_sent_yet").add(limit)
+    assert bundle.next_attempt_at == now + LIMIT.window
+    deliver.send_due(PUSH, now + LIMIT.window - SECOND)
+    assert len(inbox.taken) == LIMIT.most
+    deliver.send_due(PUSH, now + LIMIT.window)
+
+    assert list_texts(inbox)[LIMIT.most :] == ["[Checkout] 12 more incidents: Disk 10, Disk 11, Disk 12"]
+    assert {row.state for row in Notification.select()} == {NotificationStatus.SENT}
+
+
+def test_a_resolve_before_the_bundle_is_sent_cancels_its_notification(world, now, inbox):
+    for number in range(LIMIT.most + 2):
+        alert_at(world, now, f"db{number}", f"Disk {number}")
+    deliver.send_due(PUSH, now)
+    last = Incident.select().order_by(Incident.id.desc()).get()
+    Incident.update(status=IncidentStatus.RESOLVED).where(Incident.id == last.id).execute()
+    deliver.send_due(PUSH, now + LIMIT.window)
+
+    # One is left, so the message is about this one, with its buttons.
+    assert list_texts(inbox)[-1].startswith(f"[Checkout] #{LIMIT.most + 1} Disk")
+    assert Notification.get(Notification.incident == last).state == NotificationStatus.CANCELLED
+
+
+def test_a_storm_gives_a_bounded_number_of_messages_and_loses_no_notification(world, now, inbox):
+    sent = 0
+    for second in range(0, 60, 10):
+        names = [
+            {"labels": {"alertname": f"Disk {second} {n}"}, "fingerprint": f"{second} {n}"} for n in range(50)
+        ]
+        for start in range(0, 50, 2):
+            items = [{**name, "status": "firing"} for name in names[start : start + 2]]
+            accept(
+                world, now + second * SECOND, source="prometheus", body=json.dumps({"alerts": items}).encode()
+            )
+            process_lane.run(world.service.id)
+        deliver.send_due(PUSH, now + second * SECOND)
+    sent = len(inbox.taken)
+    for minute in range(1, 20):
+        deliver.send_due(PUSH, now + minute * MINUTE)
+
+    assert (sent, len(inbox.taken)) == (LIMIT.most, LIMIT.most + 1)
+    assert Notification.select().count() == 300
+    assert {row.state for row in Notification.select()} == {NotificationStatus.SENT}
+    delivered = {row.message_id for row in Attempt.select().where(Attempt.outcome == "sent")}
+    assert {row.message_id for row in Notification.select()} == delivered
+
+
+def test_five_thousand_messages_of_one_person_become_eleven(world, now, inbox):
+    incident = alert_at(world, now)
+    first, message = Notification.get(), Message.get()
+    rows = range(5_000)
+    Message.insert_many(
+        [
+            {"message_id": f"m{n}", "account": message.account_id, "user": message.user_id,
+             "contact": message.contact_id, "channel": PUSH, "created_at": now, "next_attempt_at": now}
+            for n in rows
+        ]
+    ).execute()  # fmt: skip
+    of_name = {row.message_id: row.id for row in Message.select(Message.id, Message.message_id)}
+    Notification.insert_many(
+        [
+            {"key": f"{first.key}:{n}", "incident": incident.id, "user": first.user_id, "kind": first.kind,
+             "contact": first.contact_id, "reason": first.reason, "not_before": now,
+             "message": of_name[f"m{n}"]}
+            for n in rows
+        ]
+    ).execute()  # fmt: skip
+    deliver.send_due(PUSH, now)
+    deliver.send_due(PUSH, now + LIMIT.window)
+
+    assert len(inbox.taken) == LIMIT.most + 1
+    assert Notification.select().where(Notification.state == NotificationStatus.SENT).count() == 5_001
+    assert Message.select().where(Message.state == MessageStatus.PENDING).count() == 0
+
+
+def test_other_contacts_and_people_have_limits_of_their_own(world, now, inbox):
+    other = add_contact(world.alice, PUSH, "b")
+    for number in range(LIMIT.most + 1):
+        alert_at(world, now, f"db{number}", f"Disk {number}")
+    deliver.send_due(PUSH, now)
+
+    paths = [path for path, _ in inbox.taken]
+    assert (paths.count("/a"), paths.count("/b")) == (LIMIT.most, LIMIT.most)
+    assert {row.contact_id for row in Message.select().where(Message.kind == MessageKind.BUNDLE)} >= {
+        other.id
+    }
+
+
+def test_messages_at_the_rate_of_the_limit_are_not_bundled(world, now, inbox):
+    for number in range(3 * LIMIT.most):
+        at = now + number * LIMIT.window / LIMIT.most
+        alert_at(world, at, f"db{number}", f"Disk {number}")
+        deliver.send_due(PUSH, at)
+
+    assert len(inbox.taken) == 3 * LIMIT.most
+    assert not Message.select().where(Message.kind == MessageKind.BUNDLE).exists()
+
+
+def test_calls_are_rare_and_programs_get_much():
+    counts = {kind: limit.most / (limit.window / MINUTE) for kind, limit in MESSAGE_LIMITS.items()}
+
+    assert min(counts, key=counts.get) == PHONE
+    assert max(counts.values()) == 60
