@@ -25,7 +25,6 @@ def probe(monkeypatch):
     probe = health.Probe()
     monkeypatch.setattr(health, "probe", probe)
     monkeypatch.setattr(health, "CACHE_S", 0.0)
-    monkeypatch.setattr(health, "TIMEOUT_S", 0.2)
     monkeypatch.setattr(health, "insert_test", health.InsertTest())
     yield probe
     probe.close()
@@ -37,8 +36,8 @@ def client(store, home, probe):
 
 
 @pytest.fixture
-def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
-    """Return a context manager that blocks all writes."""
+def block_writes(store, home, monkeypatch) -> Callable[[], AbstractContextManager[None]]:
+    """Return a context manager that blocks all writes. A probe then gives up early."""
 
     @contextmanager
     def sqlite():
@@ -52,6 +51,7 @@ def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
             other.execute("lock table liveness in exclusive mode")
             yield
 
+    monkeypatch.setattr(health, "TIMEOUT_S", 0.2)
     return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
 
 
