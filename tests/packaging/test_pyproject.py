@@ -18,7 +18,16 @@ DEVELOPMENT = ("bench", "tests")
 # zoneinfo reads this package where the system has no zone data; nothing imports it by name.
 IMPORTED_BY_PYTHON = {"tzdata"}
 # Commands and plugins of the Makefile and of pytest.
-COMMANDS = {"mypy", "pre-commit", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist", "ruff", "setuptools", "uv"}
+COMMANDS = {
+    "mypy",
+    "pre-commit",
+    "pytest-rerunfailures",
+    "pytest-timeout",
+    "pytest-xdist",
+    "ruff",
+    "setuptools",
+    "uv",
+}
 
 
 def normalize(name: str) -> str:
