@@ -5,7 +5,7 @@ database: measured, a third of a worker's time in an alert storm. `bind` and `in
 differ between calls.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -134,6 +134,22 @@ class Prepared:
             _encode(parameter, values[parameter.name]) if isinstance(parameter, _Parameter) else parameter
             for parameter in compiled.parameters
         ]
+
+
+def build_rows(values: Sequence[Any], *tables: type[peewee.Model]) -> list[Any]:
+    """Build a row of each table from the values of all their columns, in this order.
+
+    None: the row number is null, because an outer join found no row.
+    """
+    rows: list[Any] = []
+    start = 0
+    for table in tables:
+        names = table._meta.sorted_field_names
+        own = values[start : start + len(names)]
+        start += len(names)
+        by_name = dict(zip(names, own, strict=True))
+        rows.append(None if by_name["id"] is None else table(**by_name))
+    return rows
 
 
 def _encode(parameter: _Parameter, value: Any) -> object:

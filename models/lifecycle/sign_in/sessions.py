@@ -12,6 +12,7 @@ import peewee
 
 from models.store.base import store
 from models.store.ids import digest, make_token, make_uuid
+from models.store.prepared import Prepared, bind, build_rows
 from models.tables.accounts import Account, CustomRole, User
 from models.tables.sign_in import Session
 
@@ -84,24 +85,34 @@ def exists(session: Session) -> bool:
     return bool(Session.select().where(Session.id == session.id).exists())
 
 
-def find(secret: str, now: datetime) -> Session | None:
-    """Return the session of a secret with its person, by one query; None: it ended, or never was."""
-    presented = digest(secret)
-    found: Session | None = (
+# A row of a session, of its person, of the account, and of the person's role of the account's own, or nulls.
+# An open page asks for it every few seconds.
+_SESSION = Prepared(
+    lambda: (
         Session.select(Session, User, Account, CustomRole)
         .join(User)
         .join(Account)
         .join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
         .where(
-            (Session.digest == presented)
-            | ((Session.previous_digest == presented) & (Session.previous_until > now)),
-            Session.ends_at > now,
-            Session.last_seen_at > now - IDLE,
+            (Session.digest == bind("digest"))
+            | ((Session.previous_digest == bind("digest")) & (Session.previous_until > bind("now"))),
+            Session.ends_at > bind("now"),
+            Session.last_seen_at > bind("used_after"),
             User.removed_at.is_null(),
         )
-        .first()
     )
-    return found
+)
+
+
+def find(secret: str, now: datetime) -> Session | None:
+    """Return the session of a secret with its person, by one query; None: it ended, or never was."""
+    values = _SESSION.first(digest=digest(secret), now=now, used_after=now - IDLE)
+    if values is None:
+        return None
+    session: Session
+    session, user, account, role = build_rows(values, Session, User, Account, CustomRole)
+    session.user, user.account, user.custom_role = user, account, role
+    return session
 
 
 def list_sessions(user: User, now: datetime) -> list[Session]:

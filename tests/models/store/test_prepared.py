@@ -1,8 +1,10 @@
 """Prepared queries return the same rows as normal peewee queries."""
 
+import peewee
+
 from models.domain.enums import AccountRole
-from models.store.prepared import Prepared, bind, in_bound
-from models.tables.accounts import User
+from models.store.prepared import Prepared, bind, build_rows, in_bound
+from models.tables.accounts import Account, CustomRole, User
 from models.tables.events import Entity
 from models.tables.teams import EscalationPolicy
 
@@ -72,3 +74,23 @@ def test_a_boolean_condition_uses_the_literal_of_the_store(world):
     firing = Prepared(lambda: Entity.select(Entity.id).where(Entity.firing == False))  # noqa: E712
 
     assert firing.rows() == []
+
+
+def test_rows_are_built_with_the_types_of_their_fields(world):
+    users = Prepared(lambda: User.select(User, Account).join(Account).where(User.id == bind("id")))
+    expected = User.get_by_id(world.alice.id)
+
+    user, account = build_rows(users.first(id=expected.id), User, Account)
+
+    assert user.__data__ == expected.__data__
+    assert account.__data__ == expected.account.__data__
+
+
+def test_an_outer_join_without_a_row_builds_none(world):
+    roles = Prepared(
+        lambda: User.select(User, CustomRole)
+        .join(CustomRole, peewee.JOIN.LEFT_OUTER)
+        .where(User.id == bind("id"))
+    )
+
+    assert build_rows(roles.first(id=world.alice.id), User, CustomRole)[1] is None
