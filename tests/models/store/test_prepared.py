@@ -88,9 +88,11 @@ def test_rows_are_built_with_the_types_of_their_fields(world):
 
 def test_an_outer_join_without_a_row_builds_none(world):
     roles = Prepared(
-        lambda: User.select(User, CustomRole)
-        .join(CustomRole, peewee.JOIN.LEFT_OUTER)
-        .where(User.id == bind("id"))
+        lambda: (
+            User.select(User, CustomRole)
+            .join(CustomRole, peewee.JOIN.LEFT_OUTER)
+            .where(User.id == bind("id"))
+        )
     )
 
     assert build_rows(roles.first(id=world.alice.id), User, CustomRole)[1] is None
