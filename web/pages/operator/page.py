@@ -107,8 +107,13 @@ def refuse(error: ApiError, heading: str, back: str) -> Response:
 
 
 def format_moment(at: object) -> str:
-    """Return a time in the person's time zone; empty for None."""
-    return "" if at is None else format_time(_read(at), viewer().user.time_zone)
+    """Return a time in the time zone that the person chose, which Mine names; empty for None."""
+    return "" if at is None else format_time(_read(at), viewer().user.time_zone, names_zone=False)
+
+
+def format_moment_for_all(at: datetime) -> str:
+    """Return a time in the person's time zone, for other readers too."""
+    return format_time(at, viewer().user.time_zone)
 
 
 def format_hours(at: object) -> str:

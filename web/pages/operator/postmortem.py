@@ -25,7 +25,7 @@ from web.pages.base import HEADERS
 from web.pages.incident import list_notes
 from web.pages.operator.incident import describe
 from web.pages.operator.operations import call
-from web.pages.operator.page import CHANNEL_TITLES, format_moment, redirect_done, refuse, render
+from web.pages.operator.page import CHANNEL_TITLES, format_moment_for_all, redirect_done, refuse, render
 
 MAX_TEXT = 100_000
 MAX_ENTRIES = 1_000
@@ -92,7 +92,7 @@ def export(incident: str) -> Response:
             f"# #{row.incident_number} {to_markdown(row.title)}",
             "",
             *(f"- {name}: {to_markdown(value)}" for name, value in describe(row).items() if name != "Title"),
-            f"- Since: {format_moment(row.creation_date)}",
+            f"- Since: {format_moment_for_all(row.creation_date)}",
             "",
             f"## {to_markdown(found['title'] or 'Postmortem') if found else 'Postmortem'}",
             "",
@@ -100,7 +100,10 @@ def export(incident: str) -> Response:
             "",
             "## Timeline",
             "",
-            *(f"- {format_moment(each['at'])}: {to_markdown(_describe_entry(each))}" for each in entries),
+            *(
+                f"- {format_moment_for_all(each['at'])}: {to_markdown(_describe_entry(each))}"
+                for each in entries
+            ),
             "",
             *_write_notes(row),
         ]
@@ -130,7 +133,9 @@ def _write_notes(row: Incident) -> list[str]:
 def _write_note(note: IncidentNote) -> str:
     """Return a note as an entry of a list. Its rows belong to the entry."""
     text = "\n  ".join(to_markdown(note.note).splitlines())
-    return f"- {format_moment(note.creation_date)}, {to_markdown(get_display_name(note.user))}: {text}"
+    return (
+        f"- {format_moment_for_all(note.creation_date)}, {to_markdown(get_display_name(note.user))}: {text}"
+    )
 
 
 def _access(incident: str) -> Incident:

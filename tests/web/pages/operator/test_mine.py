@@ -88,6 +88,10 @@ def test_times_are_shown_in_the_new_time_zone(browser, world):
 
     assert User.get_by_id(world.bob.id).time_zone == "Asia/Kolkata"
     assert "All times are now in Asia/Kolkata." in browser.follow().text
+    # The person knows what IST is here; the full name would fill each row of a phone.
+    schedule(world.team, layer(world.bob, world.alice), name="Payments on call")
+    text = browser.get(PATH).text
+    assert (" IST" in text, "(Asia/Kolkata)" in text) == (True, False)
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../etc/passwd", "x" * 1_000])
