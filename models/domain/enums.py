@@ -266,6 +266,11 @@ class MessageKind(StrEnum):
     SIGN_IN = "sign_in"
     # A colleague asks to swap shifts.
     SWAP = "swap"
+    # What became of it: for the person who asked; a confirmed swap for both people.
+    SWAP_ACCEPTED = "swap_accepted"
+    SWAP_AGREED = "swap_agreed"
+    SWAP_CONFIRMED = "swap_confirmed"
+    SWAP_DECLINED = "swap_declined"
 
 
 class OutboundEvent(StrEnum):

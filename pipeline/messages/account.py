@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from models.domain.enums import MessageKind
 from pipeline.messages.content import (
     MAX_NAME,
     LabelledLink,
@@ -78,6 +79,38 @@ def build_swap_content(asker: str, link: str, recipient: Recipient) -> MessageCo
     )
     links = (LabelledLink("See the shifts, accept or decline here:", link, button="See the shifts"),)
     return MessageContent(f"[Tocsin] {name} asks to swap shifts", lines, (), links)
+
+
+# What became of a request to swap shifts: title and sentence. {name} decided it.
+SWAP_RESULTS = {
+    MessageKind.SWAP_ACCEPTED: (
+        "{name} accepted the swap",
+        "{name} accepted your request. The shifts are swapped: each of you is on call for the other.",
+    ),
+    MessageKind.SWAP_AGREED: (
+        "{name} agreed to swap shifts",
+        "{name} agreed to swap shifts. Nothing changes until somebody who may change the schedule confirms.",
+    ),
+    MessageKind.SWAP_CONFIRMED: (
+        "{name} confirmed the swap",
+        "{name} confirmed the swap. The shifts are swapped: each of you is on call for the other.",
+    ),
+    MessageKind.SWAP_DECLINED: (
+        "{name} declined the swap",
+        "{name} declined your request to swap shifts. You keep your shift.",
+    ),
+}
+
+
+def build_swap_result_content(
+    kind: MessageKind, decided_by: str, link: str, recipient: Recipient
+) -> MessageContent:
+    """Return a message about what became of a request to swap shifts."""
+    title, sentence = SWAP_RESULTS[kind]
+    name = shorten_clean(decided_by, MAX_NAME)
+    lines = (f"Hello {shorten_clean(recipient.name)},", "", sentence.replace("{name}", name))
+    links = (LabelledLink("See your shifts here:", link, button="See your shifts"),)
+    return MessageContent(f"[Tocsin] {title.replace('{name}', name)}", lines, (), links)
 
 
 def build_browser_content(browser: str, recipient: Recipient, now: datetime) -> MessageContent:

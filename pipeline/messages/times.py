@@ -7,12 +7,15 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def format_time(at: datetime, zone: str) -> str:
-    """Return a time in the reader's time zone, with the name of the zone. UTC if the zone is unknown."""
+def format_time(at: datetime, zone: str, *, names_zone: bool = True) -> str:
+    """Return a time in the reader's time zone. UTC if the zone is unknown.
+
+    `names_zone`: with the full name of the zone after its abbreviation, for readers who did not choose it.
+    """
     local = at.astimezone(_get_zone(zone))
     name = local.tzname() or "UTC"
     day = f"{WEEKDAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
-    zone_name = "" if str(local.tzinfo) in ("UTC", name) else f" ({local.tzinfo})"
+    zone_name = "" if not names_zone or str(local.tzinfo) in ("UTC", name) else f" ({local.tzinfo})"
     return f"{day}, {local:%H:%M:%S} {name}{zone_name}"
 
 

@@ -11,7 +11,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from models.lifecycle import signed_links
+from models.lifecycle.sign_in import links
 from models.lifecycle.signed_links import Invitation
+from models.store.base import store
 from models.tables.accounts import User
 from models.tables.events import Receipt
 from models.tables.schedules import Schedule
@@ -61,12 +63,14 @@ WITHOUT_SESSION = {
     "/sign-in/": 200,
     "/join/{invitation}": 200,
     "/join/x": 404,
+    "/sign-in/link/{sign_in}": 200,
+    "/sign-in/link/x": 404,
     "/no-such-page/": 404,
 }
 # Pages whose answer is no page to read: files, redirects, and a text as a download.
 NO_PAGES = {
     "/static/<name>", "/manifest.webmanifest", "/incidents/<incident>/postmortem.md",
-    "/sign-in/link/<token>", "/sign-in/provider/", "/sign-in/provider/callback/",
+    "/sign-in/provider/", "/sign-in/provider/callback/",
 }  # fmt: skip
 
 
@@ -132,7 +136,10 @@ def test_pages_without_a_session_are_readable_for_everybody(chromium, site, worl
     User.update(is_verified=False).where(User.id == world.bob.id).execute()
     invitation = Invitation.for_user(User.get_by_id(world.bob.id))
     token = signed_links.get_signer().sign_invitation(invitation, datetime.now(UTC))
+    with store().write_transaction():
+        link = links.create(world.alice, datetime.now(UTC), links.MAIL_LIFE)
+    sign_in = signed_links.get_signer().sign_sign_in(link.unique_id)
     page = open_page(chromium, site, None, size, color_scheme=scheme)
     for path, status in WITHOUT_SESSION.items():
-        check(page, path.format(invitation=token), status)
+        check(page, path.format(invitation=token, sign_in=sign_in), status)
     page.context.close()

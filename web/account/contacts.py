@@ -120,13 +120,20 @@ def _find_channel(contact_type: int) -> ChannelSpec:
     channel = CHANNELS.get(contact_type)
     if channel is None:
         reject("contact_type", "Nothing can be sent to contacts of this type yet.")
-    missing = find_unset(current_app.config["SETTINGS"], channel.name)
-    # E-mail contacts exist before a relay is set, since each person has one.
-    if missing is not None and contact_type != USER_EMAIL_CHANNEL:
+    missing = find_missing_setting(contact_type)
+    if missing is not None:
         reject("contact_type", f"The operator has not configured this channel: {missing} is not set.")
     if channel.verification is Verification.BROWSER:
         reject("contact_type", "Only a browser can create a contact of this type, on its page in Tocsin.")
     return channel
+
+
+def find_missing_setting(contact_type: int) -> str | None:
+    """Return the setting without which contacts of this channel cannot be created; None: there is none."""
+    # E-mail contacts exist before a relay is set, since each person has one.
+    if contact_type == USER_EMAIL_CHANNEL:
+        return None
+    return find_unset(current_app.config["SETTINGS"], CHANNELS[contact_type].name)
 
 
 def _show(contact: ContactMethod, user: User, link_code: str | None = None) -> dict[str, object]:

@@ -202,10 +202,10 @@ def _list_links(found: object, text: str, url: str) -> list[tuple[str, str]]:
     return [(words or address, address) for words, address in pairs if address][:MAX_URLS]
 
 
-def list_notes(incident: Incident) -> "peewee.ModelSelect[IncidentNote]":
+def list_notes(incident: Incident, most: int = MAX_NOTES) -> "peewee.ModelSelect[IncidentNote]":
     """Select the last notes on an incident with their authors, the newest first."""
     query = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
-    return query.where(IncidentNote.incident == incident).order_by(IncidentNote.id.desc()).limit(MAX_NOTES)
+    return query.where(IncidentNote.incident == incident).order_by(IncidentNote.id.desc()).limit(most)
 
 
 def _build_note(opened: OpenedLink, row: IncidentNote) -> dict[str, str]:

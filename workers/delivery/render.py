@@ -40,12 +40,14 @@ from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
 from models.write.delivery_reports import REPORTED_FAILED
 from pipeline.messages.account import (
+    SWAP_RESULTS,
     InvitationDetails,
     build_browser_content,
     build_code_content,
     build_invitation_content,
     build_sign_in_content,
     build_swap_content,
+    build_swap_result_content,
     build_test_content,
 )
 from pipeline.messages.changed import build_changed_content
@@ -323,6 +325,9 @@ def _render_without_notifications(
         return _render(
             recipient, build_swap_content(requested_by, f"{public_url}/mine/", recipient.reader), now
         )
+    if recipient.kind in SWAP_RESULTS:
+        kind, link = MessageKind(recipient.kind), f"{public_url}/mine/"
+        return _render(recipient, build_swap_result_content(kind, requested_by, link, recipient.reader), now)
     if recipient.kind == MessageKind.BROWSER:
         return _render(recipient, build_browser_content(requested_by, recipient.reader, now), now)
     return _render(recipient, build_test_content(requested_by, recipient.reader, now), now)

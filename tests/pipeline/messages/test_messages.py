@@ -250,6 +250,7 @@ def test_a_shortened_text_ends_with_dots():
 )
 def test_times_are_in_the_readers_time_zone(zone, at, words):
     assert format_time(at, zone) == words
+    assert format_time(at, zone, names_zone=False) == words.partition(" (")[0]
 
 
 def test_a_test_message_says_that_nothing_happened():

@@ -86,6 +86,8 @@ def test_joining_gives_the_person_a_token(ask, invite):
     page = ask("POST", invite(), who=None)
 
     assert page.status_code == 200
+    # Without a password, the pages need a sign-in.
+    assert re.search('href="[^"]*/sign-in/"', page.text)
     found = re.search(r"<code>(\S+)</code>", page.text)[1]
     profile = ask("GET", "/api/user/profile/", who=None, headers={"Authorization": f"Bearer {found}"}).json
     assert profile["email"] == "dora@example.org"
@@ -220,7 +222,7 @@ def test_an_invited_person_joins_with_a_password_and_is_signed_in(browser, invit
     page = browser.post(path, password="a long enough password")
 
     assert page.status_code == 200
-    assert "you are signed in" in page.text
+    assert "You are signed in" in page.text
     assert "dora@example.org" in browser.get("/me/sign-in/").text
     assert passwords.verify(find_dora(), "a long enough password")
 

@@ -54,6 +54,7 @@ def show(incident: str) -> Response:
         timeline=_load_timeline(row),
         max_entries=MAX_ENTRIES,
         notes=list_notes(row),
+        name_user=get_display_name,
         done=forms.read_done(),
         more={**_load_details(row), **_load_choices(row)},
     )

@@ -149,4 +149,4 @@ def _merge(references: list[str]) -> str:
     if not children:
         raise BadRequest({"incidents": ["Choose at least two incidents to merge."]})
     call("actions_merge", {"incidents": children}, incident=parent)
-    return f"{len(children)} merged into #{parent}."
+    return f"{len(children)} {'incident' if len(children) == 1 else 'incidents'} merged into #{parent}."

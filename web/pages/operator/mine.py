@@ -13,6 +13,7 @@ from models.load.schedules import load_schedule_facts
 from models.tables.accounts import User
 from schedules.oncall.feed import get_overrides_since, list_calendar_shifts
 from schedules.oncall.local_time import is_known_zone
+from web.account.contacts import find_missing_setting
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
 from web.http.resource import config_transaction
@@ -20,10 +21,13 @@ from web.oncall import calendars
 from web.pages import forms
 from web.pages.operator import swaps
 from web.pages.operator.operations import call
-from web.pages.operator.page import THEME, THEMES, get_theme, redirect_done, refuse, render
+from web.pages.operator.page import CHANNEL_TITLES, THEME, THEMES, get_theme, redirect_done, refuse, render
 
 Form = Mapping[str, str]
 PATH = "/mine/"
+CODE_STEP = "Within 10 minutes, enter the code that Tocsin sends to this contact."
+NEW_CODE_STEP = "The code has ended. Get another one with the button Send a code."
+LINK_STEP = "Get a code with the button New code, and send it to Tocsin in the chat."
 MAX_SHIFTS = 10
 MONTHS = 3
 THEME_COOKIE_S = 365 * 24 * 3600
@@ -36,12 +40,14 @@ def show() -> Response:
 
 def _render(done: str) -> Response:
     username = viewer().user.username
-    contacts = call("contacts_index", username=username)
+    contacts = [
+        {**each, "next_step": _write_next_step(each)} for each in call("contacts_index", username=username)
+    ]
     return render(
         "mine.html",
         user=viewer().user,
         contacts=contacts,
-        names={contact["unique_id"]: f"{contact['name']} ({contact['channel']})" for contact in contacts},
+        names={contact["unique_id"]: _name_contact(contact) for contact in contacts},
         rules=call("index_notification_rule", username=username),
         channels=[(number, spec.title) for number, spec in CHANNELS.items() if _can_be_added(number)],
         urgencies=[(each.value, each.name.lower()) for each in reversed(Urgency)],
@@ -56,6 +62,11 @@ def _render(done: str) -> Response:
     )
 
 
+def _name_contact(contact: Mapping[str, str]) -> str:
+    channel = contact["channel"]
+    return f"{contact['name']} ({CHANNEL_TITLES.get(channel, channel)})"
+
+
 @lru_cache(maxsize=1)
 def _list_zones() -> list[str]:
     """Return the names of the time zones that this host knows; it reads some hundred files."""
@@ -63,7 +74,18 @@ def _list_zones() -> list[str]:
 
 
 def _can_be_added(number: int) -> bool:
-    return CHANNELS[number].verification is not Verification.BROWSER
+    """Return whether a person can add a contact of this channel here: the operator has configured it."""
+    is_made_here = CHANNELS[number].verification is not Verification.BROWSER
+    return is_made_here and find_missing_setting(number) is None
+
+
+def _write_next_step(contact: Mapping[str, object]) -> str:
+    """Return what verifies a contact on this page. The operation names requests of the interface instead."""
+    if contact["is_verified"] or contact["verification"] == Verification.BROWSER:
+        return str(contact["next_step"])
+    if contact["verification"] == Verification.LINK:
+        return str(contact["next_step"]) if contact.get("link_code") else LINK_STEP
+    return CODE_STEP if contact["expires_at"] else NEW_CODE_STEP
 
 
 def _list_shifts() -> list[dict[str, object]]:
@@ -156,7 +178,9 @@ def _act(name: str) -> str:
     )
     if action.done:
         return action.done
-    return str(answer.get("message") or answer.get("next_step") or "Done.")
+    if "next_step" in answer:
+        return _write_next_step(answer)
+    return str(answer.get("message") or "Done.")
 
 
 def _set_time_zone(form: Form) -> str:

@@ -171,6 +171,7 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
         strips=draw(shifts, gaps, rows, first, VIEWS[view], zone, now()),
         shifts=shifts,
         gaps=gaps,
+        span=lambda start, end: format_span(start, end, zone),
         moved=timeline["moved_handoffs"],
         warnings=[*timeline["warnings"], *([missing] if missing else [])],
         zone=viewer().user.time_zone,

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from flask import Response, make_response, render_template, request
 
+from models.domain.channels import DELIVERY_CHANNELS
 from models.tables.accounts import get_display_name
 from pipeline.messages.times import format_clock, format_time
 from web.http.auth import now, viewer
@@ -20,6 +21,9 @@ from web.pages.static_files import get_path
 # The purpose of the cookie with the colours.
 THEME = "theme"
 THEMES = ("light", "dark")
+
+# What channels are called in sentences. A stored message can have a channel that was removed.
+CHANNEL_TITLES = {spec.name: spec.title for spec in DELIVERY_CHANNELS.values()}
 
 # What a page may load: files of this host. Styles and scripts are files, never parts of the page.
 POLICY = (
@@ -78,6 +82,7 @@ def render(
         etag=etag,
         moment=format_moment,
         clock=format_hours,
+        channel_titles=CHANNEL_TITLES,
         now=now(),
         **(more or {}),
         **values,
@@ -102,8 +107,13 @@ def refuse(error: ApiError, heading: str, back: str) -> Response:
 
 
 def format_moment(at: object) -> str:
-    """Return a time in the person's time zone; empty for None."""
-    return "" if at is None else format_time(_read(at), viewer().user.time_zone)
+    """Return a time in the time zone that the person chose, which Mine names; empty for None."""
+    return "" if at is None else format_time(_read(at), viewer().user.time_zone, names_zone=False)
+
+
+def format_moment_for_all(at: datetime) -> str:
+    """Return a time in the person's time zone, for other readers too."""
+    return format_time(at, viewer().user.time_zone)
 
 
 def format_hours(at: object) -> str:

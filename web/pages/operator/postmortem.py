@@ -5,13 +5,16 @@ is from another client: the page shows its text, and does not overwrite it.
 """
 
 import re
+from collections.abc import Mapping
 from html import escape, unescape
+from typing import Any
 
 from flask import Response, request
 
 from models.reports import incident_timeline
 from models.store.base import store
-from models.tables.incidents import Incident
+from models.tables.accounts import get_display_name
+from models.tables.incidents import Incident, IncidentNote
 from web.http import access
 from web.http.auth import viewer
 from web.http.errors import ApiError, NotFound, reject
@@ -19,9 +22,10 @@ from web.http.resource import lock_row
 from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.base import HEADERS
+from web.pages.incident import list_notes
 from web.pages.operator.incident import describe
 from web.pages.operator.operations import call
-from web.pages.operator.page import format_moment, redirect_done, refuse, render
+from web.pages.operator.page import CHANNEL_TITLES, format_moment_for_all, redirect_done, refuse, render
 
 MAX_TEXT = 100_000
 MAX_ENTRIES = 1_000
@@ -88,7 +92,7 @@ def export(incident: str) -> Response:
             f"# #{row.incident_number} {to_markdown(row.title)}",
             "",
             *(f"- {name}: {to_markdown(value)}" for name, value in describe(row).items() if name != "Title"),
-            f"- Since: {format_moment(row.creation_date)}",
+            f"- Since: {format_moment_for_all(row.creation_date)}",
             "",
             f"## {to_markdown(found['title'] or 'Postmortem') if found else 'Postmortem'}",
             "",
@@ -96,13 +100,42 @@ def export(incident: str) -> Response:
             "",
             "## Timeline",
             "",
-            *(f"- {format_moment(each['at'])}: {to_markdown(str(each['reason']))}" for each in entries),
+            *(
+                f"- {format_moment_for_all(each['at'])}: {to_markdown(_describe_entry(each))}"
+                for each in entries
+            ),
             "",
+            *_write_notes(row),
         ]
     )
     name = f"incident-{row.incident_number}.md"
     headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, mimetype="text/markdown", headers=headers)
+
+
+def _describe_entry(entry: Mapping[str, Any]) -> str:
+    """Return an entry of the timeline as a sentence. The reason of a message does not say who got it."""
+    sent = entry["notification"]
+    if sent is None:
+        return str(entry["reason"])
+    channel = CHANNEL_TITLES.get(sent["channel"], sent["channel"])
+    return f"{sent['person']} by {channel} ({sent['state']}). {entry['reason']}"
+
+
+def _write_notes(row: Incident) -> list[str]:
+    """Return the notes of people, the oldest first. Those of rules are entries of the timeline."""
+    notes = [note for note in reversed(list(list_notes(row, MAX_ENTRIES))) if note.user]
+    if not notes:
+        return []
+    return ["## Notes", "", *map(_write_note, notes), ""]
+
+
+def _write_note(note: IncidentNote) -> str:
+    """Return a note as an entry of a list. Its rows belong to the entry."""
+    text = "\n  ".join(to_markdown(note.note).splitlines())
+    return (
+        f"- {format_moment_for_all(note.creation_date)}, {to_markdown(get_display_name(note.user))}: {text}"
+    )
 
 
 def _access(incident: str) -> Incident:

@@ -174,9 +174,15 @@ def _ask(row: Schedule, mine: HeldShift, theirs: HeldShift) -> User:
             returned_start=theirs.start,
             returned_end=theirs.end,
         )
-        name = get_display_name(me)
-        create_message(partner, name, now(), channel=USER_EMAIL_CHANNEL, kind=MessageKind.SWAP)
+        _send(partner, MessageKind.SWAP)
     return partner
+
+
+def _send(to: User, kind: MessageKind) -> None:
+    """Store a mail about what this person did with a request. Nobody gets one about an own action."""
+    me = viewer().user
+    if to.id != me.id:
+        create_message(to, get_display_name(me), now(), channel=USER_EMAIL_CHANNEL, kind=kind)
 
 
 def _lock(row: Schedule) -> Schedule:
@@ -261,11 +267,22 @@ def _find_answerable(row: Schedule, swap_id: str, action: "SwapAction") -> Shift
 def _accept(row: Schedule, swap: ShiftSwap) -> str:
     """Make the swap if one of the two may change the schedule now; else remember the consent."""
     if any(has_permission(user, row, "schedule_write") for user in (swap.partner, swap.asker)):
-        return _make(row, swap)
+        done = _make(row, swap)
+        _send(swap.asker, MessageKind.SWAP_ACCEPTED)
+        return done
     _set_state(swap, SwapState.AGREED)
+    _send(swap.asker, MessageKind.SWAP_AGREED)
     return (
         f"You agreed. Neither of you may change the schedule, so a manager of {row.team.name} must confirm."
     )
+
+
+def _confirm(row: Schedule, swap: ShiftSwap) -> str:
+    """Make a swap to which both people have agreed."""
+    done = _make(row, swap)
+    for person in (swap.asker, swap.partner):
+        _send(person, MessageKind.SWAP_CONFIRMED)
+    return done
 
 
 def _make(row: Schedule, swap: ShiftSwap) -> str:
@@ -295,6 +312,7 @@ def _replace(row: Schedule, shift: HeldShift, before: User, after: User) -> None
 
 def _decline(row: Schedule, swap: ShiftSwap) -> str:
     _set_state(swap, SwapState.DECLINED)
+    _send(swap.asker, MessageKind.SWAP_DECLINED)
     return "The swap was declined."
 
 
@@ -331,13 +349,17 @@ class SwapAction:
         return swap.state in self.states and self.may(swap, may_change)
 
 
+def _may_change(swap: ShiftSwap, may_change: bool) -> bool:
+    return may_change
+
+
 def _is_partner(swap: ShiftSwap, may_change: bool) -> bool:
     return bool(swap.partner_id == viewer().user.id)
 
 
 ACTS = {
     "accept": SwapAction((SwapState.ASKED,), _is_partner, _accept, needs_shifts=True),
-    "confirm": SwapAction((SwapState.AGREED,), lambda swap, may_change: may_change, _make, needs_shifts=True),
+    "confirm": SwapAction((SwapState.AGREED,), _may_change, _confirm, needs_shifts=True),
     "decline": SwapAction(OPEN, _is_partner, _decline),
     "withdraw": SwapAction(OPEN, lambda swap, _: swap.asker_id == viewer().user.id, _withdraw),
 }

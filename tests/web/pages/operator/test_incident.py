@@ -93,6 +93,8 @@ def test_a_note_needs_no_present_version(browser, sign_in):
     text = browser.follow().text
 
     assert IncidentNote.get().note == HOSTILE
+    note = browser.get(PATH).text.partition('id="notes-head"')[2]
+    assert "&middot; Alice</p>" in note
     assert "<script>alert" not in text
     assert "<img" not in text
 

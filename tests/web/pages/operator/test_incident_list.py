@@ -93,6 +93,7 @@ def test_incidents_are_merged_into_the_oldest(sign_in, open_incident):
     browser.post("/", act="merge", incident=["2", "1"])
 
     assert Incident.get_by_id(second.id).parent_id == first.id
+    assert "1 incident merged into #1." in browser.follow().text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from models.tables.accounts import User
 from models.tables.notifications import Message
-from models.tables.users import ContactMethod, NotificationRule
+from models.tables.users import ContactCode, ContactMethod, NotificationRule
 from runtime.settings import load
 from tests.support.schedules.stored import layer, schedule
 
@@ -37,6 +37,27 @@ def test_a_contact_is_added_and_says_what_to_do_next(browser, world):
     assert "bob2@example.org" in text
     assert "not verified" in text
     assert ">Verify<" in text
+    assert "Within 10 minutes, enter the code that Tocsin sends to this contact." in text
+    # What programs do next is no help for a person.
+    assert "POST /api" not in text
+
+
+def test_a_code_that_has_ended_is_replaced_by_a_button(browser, world):
+    browser.post(PATH, act="add", name="Second mail", contact_type="1", value="bob2@example.org")
+    ContactCode.delete().execute()
+
+    text = browser.get(PATH).text
+    assert "The code has ended. Get another one with the button Send a code." in text
+    assert "POST /api" not in text
+
+
+def test_only_channels_that_the_operator_configured_are_offered(browser, app, home):
+    assert ">e-mail</option>" in browser.last.text
+    assert ">Telegram</option>" not in browser.last.text
+
+    settings = {"TOCSIN_HOME": str(home), "TOCSIN_TELEGRAM_TOKEN": "1:x"}
+    app.config["SETTINGS"] = load({**settings, "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"})
+    assert ">Telegram</option>" in browser.get(PATH).text
 
 
 def test_a_test_message_goes_to_the_contact(browser, world):
@@ -67,6 +88,10 @@ def test_times_are_shown_in_the_new_time_zone(browser, world):
 
     assert User.get_by_id(world.bob.id).time_zone == "Asia/Kolkata"
     assert "All times are now in Asia/Kolkata." in browser.follow().text
+    # The person knows what IST is here; the full name would fill each row of a phone.
+    schedule(world.team, layer(world.bob, world.alice), name="Payments on call")
+    text = browser.get(PATH).text
+    assert (" IST" in text, "(Asia/Kolkata)" in text) == (True, False)
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Olympus", "../etc/passwd", "x" * 1_000])

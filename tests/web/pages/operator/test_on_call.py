@@ -1,5 +1,6 @@
 """Who is on call, and a schedule as a picture: layers, overrides, gaps, changes of the clock."""
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -86,6 +87,8 @@ def test_a_schedule_is_a_picture_and_a_table(sign_in, nights, view):
 
     assert text.count("<svg") == {"week": 1, "month": 5}[view]
     assert "<td>Nights</td>" in text
+    # A shift in one short cell: a table of full times is wider than a phone.
+    assert re.search(r"<td>\w{3} \d+ \w{3} \d\d:\d\d to \w{3} \d+ \w{3} \d\d:\d\d</td>", text)
 
 
 def test_the_hours_of_nobody_are_marked(sign_in, world):

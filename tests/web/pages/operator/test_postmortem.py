@@ -2,10 +2,12 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
 
+from models.tables.notifications import Message
 from models.tables.postmortems import Postmortem
 from web.pages.operator import postmortem
 from web.pages.operator.postmortem import is_plain, to_html, to_markdown, to_text
@@ -94,3 +96,14 @@ def test_the_export_has_facts_timeline_and_text(browser):
     assert answer.text.startswith("# #1 Disk full on db1")
     assert "It was \\*full\\*." in answer.text
     assert "Opened by an alert of level critical" in answer.text
+
+
+def test_the_export_says_who_got_a_message_and_what_people_noted(browser):
+    Message.update(first_attempt_at=datetime.now(UTC)).execute()
+    browser.get("/incidents/1/")
+    browser.post("/incidents/1/", act="note", note="Rolled *back*.\r\nIt helps.", back="/incidents/1/")
+    text = browser.get("/incidents/1/postmortem.md").text
+
+    assert re.search(r": Alice by e-mail \(\w+\)\. Named by step 1", text)
+    notes = text.partition("## Notes")[2]
+    assert re.search(r"^- .*, Alice: Rolled \\\*back\\\*\.\n  It helps\.$", notes, re.MULTILINE)

@@ -347,6 +347,76 @@ def test_the_mail_names_the_person_and_leads_to_the_answer(ask, now):
     assert [link.url for link in content.links] == ["https://tocsin.example.org/mine/"]
 
 
+def list_mails(now, kind):
+    """Return the mails of a kind about swaps: to whom, title and first sentence, and where the link leads."""
+    rows = Message.select().where(Message.kind == kind).order_by(Message.id)
+    contents = [render_message(row.id, "https://tocsin.example.org", now).message.content for row in rows]
+    return [
+        (row.user.first_name, each.title, each.lines[-1], each.links[0].url)
+        for row, each in zip(rows, contents, strict=True)
+    ]
+
+
+MINE = "https://tocsin.example.org/mine/"
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "title", "line"),
+    [
+        (
+            "accept",
+            MessageKind.SWAP_ACCEPTED,
+            "[Tocsin] Alice accepted the swap",
+            "Alice accepted your request. The shifts are swapped: each of you is on call for the other.",
+        ),
+        (
+            "decline",
+            MessageKind.SWAP_DECLINED,
+            "[Tocsin] Alice declined the swap",
+            "Alice declined your request to swap shifts. You keep your shift.",
+        ),
+    ],
+)
+def test_who_asked_gets_a_mail_about_the_decision(ask, sign_in, path, now, act, kind, title, line):
+    ask("bob")
+    answer(sign_in("alice"), path, act)
+
+    assert list_mails(now, kind) == [("Bob", title, line, MINE)]
+    assert Message.select().count() == 2
+
+
+def test_a_swap_that_somebody_confirms_is_mailed_to_both_people(ask, sign_in, path, among_members, now):
+    ask("bob")
+    answer(sign_in("charlie"), path, "accept")
+    ((to, title, line, link),) = list_mails(now, MessageKind.SWAP_AGREED)
+    assert (to, title, link) == ("Bob", "[Tocsin] Charlie agreed to swap shifts", MINE)
+    assert line.endswith("Nothing changes until somebody who may change the schedule confirms.")
+    assert list_mails(now, MessageKind.SWAP_CONFIRMED) == []
+
+    answer(sign_in("alice"), path, "confirm")
+    mails = list_mails(now, MessageKind.SWAP_CONFIRMED)
+    assert [(to, title) for to, title, *_ in mails] == [
+        ("Bob", "[Tocsin] Alice confirmed the swap"),
+        ("Charlie", "[Tocsin] Alice confirmed the swap"),
+    ]
+
+
+def test_who_confirms_an_own_swap_gets_no_mail_about_it(ask, sign_in, world, path, among_members, now):
+    ask("bob")
+    answer(sign_in("charlie"), path, "accept")
+    TeamMember.update(role=TeamRole.MANAGER).where(TeamMember.user == world.bob).execute()
+    answer(sign_in("bob"), path, "confirm")
+
+    assert [to for to, *_ in list_mails(now, MessageKind.SWAP_CONFIRMED)] == ["Charlie"]
+
+
+def test_a_withdrawn_request_sends_no_other_mail(ask, sign_in, path):
+    ask("bob")
+    answer(sign_in("bob"), path, "withdraw")
+
+    assert [mail.kind for mail in Message.select()] == [MessageKind.SWAP]
+
+
 def test_a_removed_person_swaps_no_shifts(ask, sign_in, world):
     ask("bob")
     with store().write_transaction():
