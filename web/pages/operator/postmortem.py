@@ -13,7 +13,7 @@ from flask import Response, request
 
 from models.reports import incident_timeline
 from models.store.base import store
-from models.tables.accounts import get_display_name
+from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
 from web.http import access
 from web.http.auth import viewer
@@ -124,18 +124,15 @@ def _describe_entry(entry: Mapping[str, Any]) -> str:
 
 def _write_notes(row: Incident) -> list[str]:
     """Return the notes of people, the oldest first. Those of rules are entries of the timeline."""
-    notes = [note for note in reversed(list(list_notes(row, MAX_ENTRIES))) if note.user]
-    if not notes:
-        return []
-    return ["## Notes", "", *map(_write_note, notes), ""]
+    rows = reversed(list(list_notes(row, MAX_ENTRIES)))
+    notes = [_write_note(note, note.user) for note in rows if note.user]
+    return ["## Notes", "", *notes, ""] if notes else []
 
 
-def _write_note(note: IncidentNote) -> str:
+def _write_note(note: IncidentNote, author: User) -> str:
     """Return a note as an entry of a list. Its rows belong to the entry."""
     text = "\n  ".join(to_markdown(note.note).splitlines())
-    return (
-        f"- {format_moment_for_all(note.creation_date)}, {to_markdown(get_display_name(note.user))}: {text}"
-    )
+    return f"- {format_moment_for_all(note.creation_date)}, {to_markdown(get_display_name(author))}: {text}"
 
 
 def _access(incident: str) -> Incident:
