@@ -136,20 +136,14 @@ class Prepared:
         ]
 
 
-def build_rows(values: Sequence[Any], *tables: type[peewee.Model]) -> list[Any]:
+def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[Any]:
     """Build a row of each table from the values of all their columns, in this order.
 
     None: the row number is null, because an outer join found no row.
     """
-    rows: list[Any] = []
-    start = 0
-    for table in tables:
-        names = table._meta.sorted_field_names
-        own = values[start : start + len(names)]
-        start += len(names)
-        by_name = dict(zip(names, own, strict=True))
-        rows.append(None if by_name["id"] is None else table(**by_name))
-    return rows
+    remaining = iter(values)
+    by_table = [dict(zip(table._meta.sorted_field_names, remaining, strict=False)) for table in tables]
+    return [None if row["id"] is None else table(**row) for table, row in zip(tables, by_table, strict=True)]
 
 
 def _encode(parameter: _Parameter, value: Any) -> object:

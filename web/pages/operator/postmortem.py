@@ -7,7 +7,6 @@ is from another client: the page shows its text, and does not overwrite it.
 import re
 from collections.abc import Mapping
 from html import escape, unescape
-from typing import Any
 
 from flask import Response, request
 
@@ -101,8 +100,9 @@ def export(incident: str) -> Response:
             "## Timeline",
             "",
             *(
-                f"- {format_moment_for_all(each['at'])}: {to_markdown(_describe_entry(each))}"
+                f"- {format_moment_for_all(each['at'])}: {to_markdown(sentence)}"
                 for each in entries
+                for sentence in [_describe_entry(each["reason"], each["notification"])]
             ),
             "",
             *_write_notes(row),
@@ -113,13 +113,12 @@ def export(incident: str) -> Response:
     return Response(text, mimetype="text/markdown", headers=headers)
 
 
-def _describe_entry(entry: Mapping[str, Any]) -> str:
+def _describe_entry(reason: str, sent: Mapping[str, str] | None) -> str:
     """Return an entry of the timeline as a sentence. The reason of a message does not say who got it."""
-    sent = entry["notification"]
     if sent is None:
-        return str(entry["reason"])
+        return reason
     channel = CHANNEL_TITLES.get(sent["channel"], sent["channel"])
-    return f"{sent['person']} by {channel} ({sent['state']}). {entry['reason']}"
+    return f"{sent['person']} by {channel} ({sent['state']}). {reason}"
 
 
 def _write_notes(row: Incident) -> list[str]:
