@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from bench.servers.plans import collect_statements
 from models.store.base import connection, db, open_store
@@ -27,6 +28,10 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+# By default an example fails after 0.2 s, also if the machine did something else in that time.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 # Tests create data folders, which only their owner may use.
 os.umask(0o077)
