@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from bench.servers.plans import collect_statements
 from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
 from workers import config_cache
-from workers.alerts import amazon, lane_actors, pieces, process_lane, process_router
+from workers.alerts import amazon, lane_actors, pieces, process_lane, process_lanes, process_router
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.lane_turns import Linger
@@ -27,6 +28,10 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+# By default an example fails after 0.2 s, also if the machine did something else in that time.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 # Tests create data folders, which only their owner may use.
 os.umask(0o077)
@@ -65,12 +70,17 @@ def empty_store(home: Path):
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
     """Open a database with the schema and no rows. Caches of lanes are empty."""
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize())
+    monkeypatch.setattr(process_lanes, "_batch_size", BatchSize())
     monkeypatch.setattr(process_router, "_batch_size", BatchSize())
     monkeypatch.setattr(fire, "_batch_size", BatchSize())
     # The lanes of the last test had the same row numbers; a lane that lingers would drop its wake-ups.
     monkeypatch.setattr(lane_actors, "_linger", Linger())
     monkeypatch.setattr(lane_actors, "_large_lanes", set())
     monkeypatch.setattr(lane_actors, "_accounts", {})
+    monkeypatch.setattr(lane_actors, "_gatherings", {})
+    # On a busy machine, the time of a turn or a pass would end before its work.
+    monkeypatch.setattr(process_lane, "SLICE_S", 60.0)
+    monkeypatch.setattr(fire, "PASS_S", 60.0)
     config_cache.clear()
     pieces.clear()
     amazon.clear()

@@ -65,7 +65,7 @@ def ask(method, url, body=None, token=None):
         headers["Authorization"] = f"Bearer {token}"
     data = json.dumps(body).encode() if body is not None else None
     with urllib.request.urlopen(
-        urllib.request.Request(url, data, headers, method=method), timeout=5
+        urllib.request.Request(url, data, headers, method=method), timeout=30
     ) as answer:
         return json.loads(answer.read() or b"null")
 

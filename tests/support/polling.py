@@ -10,7 +10,7 @@ T = TypeVar("T")
 _never_set = threading.Event()
 
 
-def wait_until(condition: Callable[[], T], seconds: float = 15.0, every: float = 0.02) -> T:
+def wait_until(condition: Callable[[], T], seconds: float = 30.0, every: float = 0.02) -> T:
     """Return the result of `condition` when it is true; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

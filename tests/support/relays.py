@@ -135,7 +135,7 @@ def start_silent_server(handle: Callable[[socket.socket, threading.Event], None]
 
 
 def hang(taken: socket.socket, stop_event: threading.Event) -> None:
-    stop_event.wait(10)
+    stop_event.wait(30)
 
 
 def drip(taken: socket.socket, stop_event: threading.Event) -> None:
@@ -155,7 +155,7 @@ def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
             taken.sendall(b"354 go on\r\n")
             break
         taken.sendall(b"250 OK\r\n")
-    stop_event.wait(10)
+    stop_event.wait(30)
 
 
 @pytest.fixture(scope="session")

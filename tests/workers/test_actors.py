@@ -54,7 +54,6 @@ def test_an_actor_sends_its_lane_to_the_next_queue(world, now, enqueued, monkeyp
     segments = build_segments(splits)
     monkeypatch.setattr(process_lane, "_segments", segments)
     monkeypatch.setattr(lane_actors, "_linger", Linger())
-    monkeypatch.setattr(process_lane, "SLICE_S", 60)
     accept(world, now, message="m", alert_type="critical")
     for segment in segments:
         main.broker.get_actor(segment.queue)(world.service.id)

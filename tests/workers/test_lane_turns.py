@@ -24,7 +24,7 @@ def test_requests_for_running_work_are_reported_to_its_caller():
 
 
 def test_two_lanes_are_processed_at_the_same_time():
-    lanes, met = LaneTurns(), threading.Barrier(2, timeout=5)
+    lanes, met = LaneTurns(), threading.Barrier(2, timeout=30)
     other = threading.Thread(target=lanes.work, args=("other", met.wait))
     other.start()
 
@@ -43,7 +43,15 @@ def test_a_lane_is_free_after_an_error():
     assert done == [1]
 
 
-def test_only_a_busy_lane_with_small_batches_lingers():
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of all lanes: it stands still unless a test changes it."""
+    clock = [100.0]
+    monkeypatch.setattr("workers.lane_turns.monotonic", lambda: clock[0])
+    return clock
+
+
+def test_only_a_busy_lane_with_small_batches_lingers(clock):
     linger = Linger()
 
     assert linger.record_turn("lane", 1) == 0
@@ -54,9 +62,7 @@ def test_only_a_busy_lane_with_small_batches_lingers():
     assert linger.record_turn("lane", 1) == 0, "the lane was empty before"
 
 
-def test_a_lane_lingers_for_the_returned_time(monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr("workers.lane_turns.monotonic", lambda: clock[0])
+def test_a_lane_lingers_for_the_returned_time(clock):
     linger = Linger()
     linger.record_turn("lane", 1)
     assert not linger.is_lingering("lane")
@@ -69,7 +75,7 @@ def test_a_lane_lingers_for_the_returned_time(monkeypatch):
     assert not linger.is_lingering("lane")
 
 
-def test_lanes_linger_longer_when_more_lanes_are_busy():
+def test_lanes_linger_longer_when_more_lanes_are_busy(clock):
     linger = Linger()
     durations = []
     for lanes in (1, 5, 10, 100):
@@ -89,20 +95,18 @@ def test_lanes_that_arrive_during_a_batch_are_in_the_next_one():
         batches.append(lanes)
         if len(batches) == 1:
             others = [
-                threading.Thread(target=gathering.work, args=(lane, process, 1.0)) for lane in (2, 3, 2)
+                threading.Thread(target=gathering.work, args=(lane, process, 30.0)) for lane in (2, 3, 2)
             ]
             for other in others:
                 other.start()
                 other.join()
         return [3] if len(batches) == 2 else []
 
-    assert gathering.work(1, process, 1.0) == []
+    assert gathering.work(1, process, 30.0) == []
     assert batches == [[1], [2, 3], [3]]
 
 
-def test_after_its_time_a_thread_returns_the_remaining_lanes(monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr("workers.lane_turns.monotonic", lambda: clock[0])
+def test_after_its_time_a_thread_returns_the_remaining_lanes(clock):
     gathering, batches = Gathering(), []
 
     def process(lanes):

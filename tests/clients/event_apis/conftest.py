@@ -25,7 +25,7 @@ def ask(method: str, url: str, body: object = None, **headers: str) -> Any:
     request = urllib.request.Request(
         url, data, {"Content-Type": "application/json", **headers}, method=method
     )
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=30) as answer:
         return json.loads(answer.read() or b"null")
 
 

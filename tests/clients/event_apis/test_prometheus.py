@@ -69,7 +69,7 @@ def start_prometheus(start_server, tmp_path):
 
 
 def reload(url):
-    with urllib.request.urlopen(urllib.request.Request(f"{url}/-/reload", method="POST"), timeout=5):
+    with urllib.request.urlopen(urllib.request.Request(f"{url}/-/reload", method="POST"), timeout=30):
         pass
 
 

@@ -47,10 +47,10 @@ def test_a_statement_after_the_deadline_ends_and_the_next_connection_is_new(empt
 
 
 def test_the_limit_of_the_process_ends_a_statement_that_the_server_does_not_end(empty_store, monkeypatch):
-    monkeypatch.setattr("models.store.postgresql.GRACE_S", 0.1)
     empty_store.set_limits(Limits(statement_s=0.1))
     with connection():
         db.execute_sql("set statement_timeout = 0")
+        monkeypatch.setattr("models.store.postgresql.GRACE_S", 0.1)
         with pytest.raises(STORE_ERRORS, match="did not answer in time"):
             db.execute_sql("select pg_sleep(30)")
 
@@ -77,10 +77,10 @@ def test_idle_connections_are_closed_after_one_did_not_answer(empty_store):
 
 
 def test_a_long_statement_has_its_own_limit(empty_store, monkeypatch):
-    monkeypatch.setattr("models.store.postgresql.GRACE_S", 0.0)
     empty_store.set_limits(Limits(statement_s=0.1))
     with connection(), empty_store.write_transaction():
-        with empty_store.long_statements(20.0):
+        with empty_store.long_statements(20.0), monkeypatch.context() as patched:
+            patched.setattr("models.store.postgresql.GRACE_S", 0.0)
             db.execute_sql("select pg_sleep(0.3)")
         assert db.execute_sql("show statement_timeout").fetchone() == ("100ms",)
 

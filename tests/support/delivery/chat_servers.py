@@ -41,7 +41,7 @@ class ChatServer:
     def list_calls(self, method: str) -> list[dict[str, Any]]:
         return [arguments for name, arguments in self.calls if name == method]
 
-    def wait_for(self, method: str, count: int = 1, seconds: float = 15.0) -> list[dict[str, Any]]:
+    def wait_for(self, method: str, count: int = 1, seconds: float = 30.0) -> list[dict[str, Any]]:
         """Wait until a method was called so often, and return the arguments of its calls."""
         wait_until(lambda: len(self.list_calls(method)) >= count, seconds)
         return self.list_calls(method)

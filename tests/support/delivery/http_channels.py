@@ -77,13 +77,16 @@ class HttpConnection:
     def __init__(self, url: str, client: HttpClient) -> None:
         self._url = url
         self._client = client
+        # By address, instead of the client for all others.
+        self.clients: dict[str, HttpClient] = {}
 
     def open(self) -> bool:
         return False
 
     def send(self, message: OutgoingMessage) -> Accepted:
         url = f"{self._url}/{message.to}" if self._url else message.to
-        reply = self._client.request("POST", url, body=message.content.title.encode())
+        client = self.clients.get(message.to, self._client)
+        reply = client.request("POST", url, body=message.content.title.encode())
         raise_for_status(reply, self._client.provider, message.at)
         return Accepted(
             make_reason("text", text="Taken."), self._client.provider, f"{message.message_id[:9]}"
@@ -108,10 +111,11 @@ class HttpChannel:
 
 
 class HostsChannel(HttpChannel):
-    """A channel whose addresses are URLs of users."""
+    """A channel whose addresses are URLs of users. `hanging` is the URL of a server that gets little time."""
 
-    def __init__(self, deadline_s: float = 5.0) -> None:
+    def __init__(self, deadline_s: float = 5.0, hanging: str = "") -> None:
         super().__init__("", deadline_s)
+        self._connection.clients[hanging] = HttpClient("test", 0.05)
 
     def get_host(self, to: str) -> str:
         return urlsplit(to).netloc

@@ -51,7 +51,7 @@ class WebhookServer:
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         self.responses = [Answer(status, names, json.dumps({} if body is None else body).encode())]
 
-    def wait_for(self, count: int, timeout_s: float = 10.0) -> list[Received]:
+    def wait_for(self, count: int, timeout_s: float = 30.0) -> list[Received]:
         """Wait until the server has received this many requests, and return them."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.received) >= count, timeout_s)

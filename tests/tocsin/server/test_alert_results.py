@@ -63,5 +63,5 @@ def test_a_stop_of_the_web_process_ends_the_request(web):
     stopped_at = time.monotonic()
     assert web.signal(signal.SIGTERM) == 0
     sender.thread.join()
-    assert time.monotonic() - stopped_at < 5, "the sender may wait 10 s"
+    assert time.monotonic() - stopped_at < 8, "the sender may wait 10 s"
     assert sender.answer[:2] == (201, None)

@@ -19,7 +19,7 @@ from pathlib import Path
 from runtime.settings import load
 from tocsin.server.serve import serve
 
-together = threading.Barrier(64, timeout=10)
+together = threading.Barrier(64, timeout=30)
 entered = threading.Event()
 
 def app(environ, start):
@@ -61,7 +61,7 @@ def server(home, request):
 
 def ask(port: int, path: str, times: int = 1) -> str:
     """Send requests on one connection and return the last answer."""
-    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         for _ in range(times):
             asked.request("GET", path)
@@ -97,7 +97,7 @@ def test_one_process_serves_64_requests_at_the_same_time(server):
 
 def test_a_stop_finishes_running_requests_and_ignores_idle_connections(server, home):
     process, port = server
-    idle = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    idle = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     idle.request("GET", "/")
     idle.getresponse().read()
     (slow,), bodies = ask_in_threads(1, port, "/slow")
@@ -110,7 +110,7 @@ def test_a_stop_finishes_running_requests_and_ignores_idle_connections(server, h
     (home / "leave").write_bytes(b"now")
     slow.join()
     assert bodies == ["ok"]
-    assert process.wait(5) == 0
+    assert process.wait(30) == 0
     idle.close()
 
 
@@ -118,7 +118,7 @@ def test_a_stop_finishes_running_requests_and_ignores_idle_connections(server, h
     ("server", "client"), [("", "127.0.0.1"), (BEHIND_A_PROXY, "203.0.113.7")], indirect=["server"]
 )
 def test_only_a_trusted_proxy_says_who_the_client_is(server, client):
-    asked = http.client.HTTPConnection("127.0.0.1", server[1], timeout=15)
+    asked = http.client.HTTPConnection("127.0.0.1", server[1], timeout=30)
     with contextlib.closing(asked):
         asked.request("GET", "/client", headers={"X-Forwarded-For": "198.51.100.1, 203.0.113.7"})
 
@@ -128,11 +128,11 @@ def test_only_a_trusted_proxy_says_who_the_client_is(server, client):
 @pytest.mark.parametrize("server", [FEW_FILES], indirect=True, ids=["frugal"])
 def test_the_connection_limit_leaves_files_for_requests(server):
     _, port = server
-    first = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    first = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     with contextlib.closing(first), contextlib.ExitStack() as stack:
         first.connect()
         for _ in range(300):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
         first.request("GET", "/open")
 
         assert first.getresponse().read() == b"ok"

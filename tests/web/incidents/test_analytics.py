@@ -170,8 +170,9 @@ def test_the_day_of_a_clock_change_has_another_length(incident, world, count):
     assert count({"from_date": "2026-10-25", "to_date": "2026-10-25"}) == 25
 
 
-def test_by_default_the_period_is_the_last_366_days(ask, incident):
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+def test_by_default_the_period_is_the_last_366_days(ask, incident, now, monkeypatch):
+    monkeypatch.setattr(analytics, "now", lambda: now)
+    today = now.replace(hour=0)
     for days in (0, 365, 366, -1):
         incident(at=today - timedelta(days=days))
 

@@ -41,6 +41,7 @@ def test_a_request_that_waits_too_long_for_a_lock_is_a_503(ask, number, store, h
         with hold_lock():
             answer = pool.submit(acknowledge).result(timeout=10)
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        store.set_limits(Limits(lock_s=30.0))
         assert pool.submit(acknowledge).result(timeout=10).status_code == 200
 
 

@@ -233,4 +233,4 @@ def test_a_request_ends_when_its_client_leaves(app, world):
             with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=30)) as sock:
                 sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
                 wait_until(lambda: count_open() == 1)
-            wait_until(lambda: count_open() == 0, seconds=5)
+            wait_until(lambda: count_open() == 0, seconds=8)

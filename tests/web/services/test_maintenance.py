@@ -41,6 +41,17 @@ def window(ask, team, world):
     return create
 
 
+@pytest.fixture
+def end(ask):
+    """end(path): let a window that began an hour ago end half an hour ago."""
+
+    def end(path):
+        answer = ask("PATCH", path, {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()})
+        assert answer.status_code == 200
+
+    return end
+
+
 def get_state(answer) -> dict:
     return {name: answer[name] for name in STORED}
 
@@ -112,12 +123,12 @@ def test_a_window_that_repeats_for_very_long_is_accepted(ask, world, service, wi
     assert [event.state for event in Event.select()] == [WorkState.DONE]
 
 
-def test_the_stored_status_is_shown_after_the_window(ask, service, window):
+def test_the_stored_status_is_shown_after_the_window(ask, service, window, end):
     ask("PATCH", service, {"status": 2})
     path = window()
     assert get_state(ask("GET", service).json) == INSIDE
 
-    ask("PATCH", path, {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()})
+    end(path)
 
     assert get_state(ask("GET", service).json) == {"under_maintenance": False, "status": 2}
 
@@ -129,9 +140,6 @@ def test_a_status_that_is_written_inside_a_window_is_stored(ask, service, window
     ask("PATCH", service, {"under_maintenance": False})
 
     assert get_state(ask("GET", service).json) == {"under_maintenance": False, "status": 3}
-
-
-ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
 
 
 @pytest.mark.parametrize(
@@ -151,14 +159,14 @@ ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
     ],
 )  # fmt: skip
 def test_a_service_sent_back_inside_a_window_does_not_stay_under_maintenance(
-    ask, service, window, before, changes, after
+    ask, service, window, end, before, changes, after
 ):
     ask("PATCH", service, before)
     path = window()
     answer = ask("PUT", service, {**ask("GET", service).json, **changes})
     assert get_state(answer.json) == {**INSIDE, "status": 4 if after["status"] else 0}
 
-    ask("PATCH", path, ENDED)
+    end(path)
     assert get_state(ask("GET", service).json) == after
 
 
@@ -191,12 +199,12 @@ def test_a_new_service_under_maintenance_shows_status_4(ask, team, world):
     ids=str,
 )
 def test_a_service_sent_back_after_a_window_does_not_stay_under_maintenance(
-    ask, service, window, before, after
+    ask, service, window, end, before, after
 ):
     ask("PATCH", service, before)
     path = window()
     read = ask("GET", service).json
-    ask("PATCH", path, ENDED)
+    end(path)
     answer = ask("PUT", service, {**read, "name": "Till"})
 
     assert (answer.json["name"], get_state(answer.json)) == ("Till", after)

@@ -148,8 +148,6 @@ def test_after_a_queue_split_the_alerts_of_a_receipt_share_one_message(
     world, now, store, clock, monkeypatch, splits
 ):
     monkeypatch.setattr(process_lane, "_segments", build_segments(splits))
-    # On a slow machine, the time of a lane would end between two pieces.
-    monkeypatch.setattr(process_lane, "SLICE_S", 60.0)
     accept(world, now, source="prometheus", body=build_body(20))
     while process_lane.process_pending_lanes():
         pass

@@ -567,7 +567,7 @@ def add_delivery(world, now):
 def test_hung_targets_use_half_of_the_threads(
     clock, world, add_delivery, start_threads, server, now, monkeypatch, failures
 ):
-    monkeypatch.setattr(sender, "_client", UserUrlClient("outbound", UserHosts(LOOPBACK), 9.0))
+    monkeypatch.setattr(sender, "_client", UserUrlClient("outbound", UserHosts(LOOPBACK), 25.0))
     accounts = [world.account] * (sender.THREADS + 1)
     if failures:
         accounts = [
@@ -581,7 +581,7 @@ def test_hung_targets_use_half_of_the_threads(
         add_delivery(world.mallory.account, f"{server.url}/hook")
         sender.wake_up()
 
-        server.wait_for(1, timeout_s=5)
+        server.wait_for(1, timeout_s=20)
         assert hung.taken == sender.THREADS // 2
 
 

@@ -26,6 +26,7 @@ def one_batch_per_scan(monkeypatch):
     monkeypatch.setattr(due, "MAX_TIMERS", 3)
     monkeypatch.setattr(fire, "_batch_size", BatchSize(limit=1))
     monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
+    monkeypatch.setattr(fire, "PASS_S", 1.0)
     monkeypatch.setattr(fire, "monotonic", count(0, 0.6).__next__)
 
 

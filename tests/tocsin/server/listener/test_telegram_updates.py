@@ -66,9 +66,8 @@ def test_a_server_without_long_polling_is_asked_with_pauses(server, build_sessio
     monkeypatch.setattr(telegram_updates, "FIRST_PAUSE_S", 0.3)
     server.patience_s = 0.0
     session = build_session()
-    session.start()
-    server.wait_for("getUpdates")
     began = time.monotonic()
+    session.start()
     server.wait_for("getUpdates", 3)
 
     assert time.monotonic() - began > 0.5

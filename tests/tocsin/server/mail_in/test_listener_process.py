@@ -39,10 +39,10 @@ def test_a_mail_opens_an_incident_that_another_one_resolves(home):
                 f"http://127.0.0.1:{running.port}/api/incidents/",
                 headers={"Authorization": f"Token {known['token']}"},
             )
-            with urllib.request.urlopen(request, timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=30) as answer:
                 return [(each["title"], each["status"]) for each in json.load(answer)["results"]]
 
-        with smtplib.SMTP("127.0.0.1", port, timeout=10) as client:
+        with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
             client.send_message(build_mail("CRITICAL: disk full on db1"), to_addrs=f"{key}@{DOMAIN}")
             wait_until(lambda: get_statuses() == [("CRITICAL: disk full on db1", 1)])
             client.send_message(build_mail("RESOLVED: disk full on db1"), to_addrs=f"{key}@{DOMAIN}")
@@ -63,7 +63,7 @@ def test_a_second_listener_shares_the_port_and_another_program_does_not(home):
         wait_until(lambda: "receiving alerts by mail" in first.log, 30)
         with start_tocsin(home, "listener", **settings):
             wait_until(lambda: first.log.count("receiving alerts by mail") == 2, 30)
-        with smtplib.SMTP("127.0.0.1", port, timeout=10) as client:
+        with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
             assert client.noop()[0] == 250
     with socket.create_server(("127.0.0.1", port)):
         ended = tocsin(home, "listener", **settings)
