@@ -136,7 +136,7 @@ class Prepared:
         ]
 
 
-def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[Any]:
+def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[peewee.Model | None]:
     """Build a row of each table from the values of all their columns, in this order.
 
     None: the row number is null, because an outer join found no row.

@@ -109,8 +109,8 @@ def find(secret: str, now: datetime) -> Session | None:
     values = _SESSION.first(digest=digest(secret), now=now, used_after=now - IDLE)
     if values is None:
         return None
-    session: Session
     session, user, account, role = build_rows(values, Session, User, Account, CustomRole)
+    assert isinstance(session, Session) and isinstance(user, User)
     session.user, user.account, user.custom_role = user, account, role
     return session
 
