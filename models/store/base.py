@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,7 +97,13 @@ class ReasonField(JsonField):
     def python_value(self, value: str | None) -> Reason | None:
         if value is None:
             return None
-        return from_json(orjson.loads(value) if value.startswith('{"code":') else value)
+        return _read_reason(value)
+
+
+@lru_cache(maxsize=256)
+def _read_reason(stored: str) -> Reason:
+    """Return a stored reason. The notifications of a mail mostly have the same one."""
+    return from_json(orjson.loads(stored) if stored.startswith('{"code":') else stored)
 
 
 class SequenceField(peewee.BigAutoField):

@@ -59,6 +59,10 @@ from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, report
 log = structlog.get_logger()
 
 
+# If connecting takes longer, which can be seconds, the message is rendered again. Mostly it takes some
+# milliseconds, less than the text of a mail about a hundred incidents.
+RENDERED_FOR_S = 0.1
+
 _runtimes: dict[int, ChannelRuntime] = {}
 
 # The channel and the message that each thread of this process sends now. A clock that is set forward expires
@@ -276,10 +280,11 @@ def _deliver(
         if can_be_sent and not runtime.channel.find_missing_setting():
             host_gate = _enter_host(runtime, rendered)
             gate = host_gate or gate
+            opening_at = time.monotonic()
             with release_connection():
                 is_new = conn.open()
-            if is_new:
-                # Connecting can take seconds, and the incident may have changed meanwhile.
+            if is_new and time.monotonic() - opening_at >= RENDERED_FOR_S:
+                # The incident may have changed meanwhile.
                 rendered = render_message(claimed.row, runtime.public_url, at)
         result = _send(runtime, gate, conn, rendered)
     except STORE_ERRORS:

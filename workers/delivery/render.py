@@ -7,6 +7,7 @@ A notification is cancelled with a reason if its incident has changed, or if its
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 import peewee
@@ -394,6 +395,8 @@ def _summarize_incidents(
     listed = [notification.incident for notification in ordered[:MAX_LISTED]]
     openers = {incident: rest for incident, *rest in _OPENERS.rows(incidents=listed)}
     signer = signed_links.get_signer()
+    # Most incidents of a mail have the same reason.
+    write = cache(write_clause)
 
     def summarize(notification: _PendingNotification, *, is_listed: bool) -> IncidentSummary:
         link = IncidentLink(notification.incident, notification.user, notification.notification)
@@ -406,7 +409,7 @@ def _summarize_incidents(
             urgency=Urgency(notification.urgency),
             level=AlertType(level) if level is not None else None,
             since=notification.since,
-            reason=write_clause(notification.reason) if is_listed else "",
+            reason=write(notification.reason) if is_listed else "",
             link=f"{public_url}/i/{token}" if is_listed else "",
             summary=notification.summary,
             status=IncidentStatus(notification.status),

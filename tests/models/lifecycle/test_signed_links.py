@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from itsdangerous import URLSafeSerializer
 
 from models.lifecycle import signed_links
 from models.lifecycle.signed_links import (
@@ -24,6 +25,14 @@ CALENDAR = CalendarFeed(user=2, key="0123456789abcdef", schedule="", own_only=Tr
 def test_a_signed_link_is_read_unchanged(store, now):
     assert get_signer().read(get_signer().sign(LINK, now), now) == LINK
     assert Secret.select().count() == 1
+
+
+def test_a_link_is_the_same_as_the_one_that_the_library_writes(now):
+    library = URLSafeSerializer("key", salt="link")
+
+    token = Signer("key").sign(LINK, now)
+
+    assert token == library.dumps([1, 2, 3, int((now + LIFETIME).timestamp())])
 
 
 def test_a_link_expires_after_seven_days(now):

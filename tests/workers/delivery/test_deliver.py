@@ -262,12 +262,30 @@ def test_an_incident_resolved_while_connecting_is_not_sent(world, now, deliver_t
             move(incident, IncidentStatus.RESOLVED, world.bob, now)
             return opened()
 
+        monkeypatch.setattr(deliver, "RENDERED_FOR_S", 0.0)
         monkeypatch.setattr(conn, "open", open_slowly)
         monkeypatch.setattr(runtime.channel, "create_connection", lambda: conn)
         deliver.send_due(MAIL, now)
 
     assert box.mails == []
     assert Notification.get().outcome == make_reason("resolved", by="Bob")
+
+
+def test_a_message_is_rendered_once_if_the_connection_opens_at_once(world, now, deliver_to, monkeypatch):
+    alert(world, now)
+    rendered: list[int] = []
+
+    def render(message: int, *rest):
+        rendered.append(message)
+        return render_message(message, *rest)
+
+    monkeypatch.setattr(deliver, "render_message", render)
+    monkeypatch.setattr(deliver, "RENDERED_FOR_S", 60.0)
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    assert len(box.mails) == len(rendered) == 1
 
 
 def test_a_removed_person_gets_no_message(world, now, deliver_to):
