@@ -1,6 +1,11 @@
 """Prepared queries return the same rows as normal peewee queries."""
 
+from importlib import import_module
+
+import pytest
+
 from models.domain.enums import AccountRole
+from models.store import prepared
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.accounts import User
 from models.tables.events import Entity
@@ -72,3 +77,14 @@ def test_a_boolean_condition_uses_the_literal_of_the_store(world):
     firing = Prepared(lambda: Entity.select(Entity.id).where(Entity.firing == False))  # noqa: E712
 
     assert firing.rows() == []
+
+
+def test_all_queries_of_the_code_are_built_before_the_first_alert(store, monkeypatch):
+    import_module("workers.main")
+    import_module("web.app")
+    prepared.compile_all()
+
+    monkeypatch.setattr(prepared, "_compile", pytest.fail)
+    assert BY_NAME in prepared._all
+    for one in prepared._all:
+        one.compile()
