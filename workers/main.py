@@ -7,6 +7,7 @@ import structlog
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.reports.delivery_problems import describe_problem
+from models.store import prepared
 from runtime import garbage
 from runtime.settings import Settings, list_values
 from runtime.signals import Signals, exit_after
@@ -51,6 +52,7 @@ def configure(settings: Settings, redis_url: str) -> None:
     sender.configure(settings)
     replies.configure(settings)
     broker.connect(redis_url)
+    prepared.compile_all()
     garbage.freeze_loaded()
     garbage.collect_rarely()
 

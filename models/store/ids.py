@@ -1,14 +1,15 @@
 """Create random ids in the forms of contract section 1.5, and tokens."""
 
 import hashlib
+import os
 import secrets
 import uuid
 
-from models.domain.identity import encode_short_id
+from models.domain.identity import encode_short_id, format_uuid
 
 
 def make_uuid() -> str:
-    return str(uuid.uuid4())
+    return format_uuid(os.urandom(16))
 
 
 def make_username() -> str:

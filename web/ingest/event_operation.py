@@ -4,7 +4,6 @@ The fast path and the application share this module, so that both give the same 
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 
 from models.domain import identity
@@ -23,8 +22,6 @@ class EventBody:
 
     def __init__(self, body: RequestBody) -> None:
         self._body = body
-        with suppress(BadBody):
-            body.decode_json()
         self.alerts: Sequence[ParsedAlert] = ()
         self.problem: BadBody | None = None
         try:

@@ -6,7 +6,6 @@ the application answers errors.
 
 import io
 import time
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import structlog
 
 from models.domain.identity import is_uuid
+from models.store.ids import make_uuid
 from pipeline.source_table import SOURCES, Source
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody, RequestBody
@@ -191,7 +191,7 @@ def _count_alerts(
         address.source.extension,
         raw,
         alerts,
-        str(uuid.uuid4()),
+        make_uuid(),
         headers,
         arrived_at=arrived_at,
     )
@@ -208,7 +208,7 @@ def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorizati
         address.source.extension,
         raw,
         1,
-        str(uuid.uuid4()),
+        make_uuid(),
         is_ping=body.is_ping,
         arrived_at=arrived_at,
     )

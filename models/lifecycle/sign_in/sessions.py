@@ -7,6 +7,7 @@ request, at its absolute end, with the person, and when the ways to sign in chan
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 import peewee
 
@@ -109,8 +110,10 @@ def find(secret: str, now: datetime) -> Session | None:
     values = _SESSION.first(digest=digest(secret), now=now, used_after=now - IDLE)
     if values is None:
         return None
-    session, user, account, role = build_rows(values, Session, User, Account, CustomRole)
-    assert isinstance(session, Session) and isinstance(user, User)
+    session, user, account, role = cast(
+        "tuple[Session, User, Account, CustomRole | None]",
+        build_rows(values, Session, User, Account, CustomRole),
+    )
     session.user, user.account, user.custom_role = user, account, role
     return session
 

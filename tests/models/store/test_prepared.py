@@ -1,8 +1,12 @@
 """Prepared queries return the same rows as normal peewee queries."""
 
+from importlib import import_module
+
 import peewee
+import pytest
 
 from models.domain.enums import AccountRole
+from models.store import prepared
 from models.store.prepared import Prepared, bind, build_rows, in_bound
 from models.tables.accounts import Account, CustomRole, User
 from models.tables.events import Entity
@@ -96,3 +100,14 @@ def test_an_outer_join_without_a_row_builds_none(world):
     )
 
     assert build_rows(roles.first(id=world.alice.id), User, CustomRole)[1] is None
+
+
+def test_all_queries_of_the_code_are_built_before_the_first_alert(store, monkeypatch):
+    import_module("workers.main")
+    import_module("web.app")
+    prepared.compile_all()
+
+    monkeypatch.setattr(prepared, "_compile", pytest.fail)
+    assert BY_NAME in prepared._all
+    for one in prepared._all:
+        one.compile()

@@ -48,7 +48,7 @@ def up() -> None:
 def web(parent: int | None) -> None:
     """Run a web process."""
     with _process("web", parent) as (settings, redis_url):
-        from models.store import limits
+        from models.store import limits, prepared
         from models.store.base import store
         from tocsin.server.serve import serve
         from web.app import create_app, get_fast_path
@@ -59,6 +59,7 @@ def web(parent: int | None) -> None:
         store().set_limits(limits.WEB)
         queue.connect(redis_url, settings.pipeline_queues)
         app = create_app(settings)
+        prepared.compile_all()
         accept, build_refusal = get_fast_path(app).accept, refusal.create_builder(settings)
         serve(app, settings, accept, build_refusal, on_stop=events.results.close)
 
