@@ -126,3 +126,4 @@ def run(
     bodies.cancel_all()
     stopped.wait()
     stopping.set()
+    shares.close()

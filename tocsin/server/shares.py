@@ -58,6 +58,10 @@ class Share:
         elif is_refused:
             job.refuse()
 
+    def close(self) -> None:
+        """Wait for the running jobs. No job may come any more."""
+        self._pool.shutdown()
+
     def refuse_late(self, now: float) -> None:
         """Refuse the jobs that are pending for too long."""
         while (job := self._take_late(now)) is not None:
@@ -98,6 +102,7 @@ class Shares:
         self.others = Share("others", others, 256)
         self.callbacks = Share("callbacks", min(CALLBACK_THREADS, others), 64)
         self.health = Share("health", 2, 32)
+        self._all = (self.alerts, self.others, self.callbacks, self.health)
 
     def choose(self, path: str) -> Share | None:
         """Return the share for this path. None: the answer needs no share, since it is always quick."""
@@ -110,5 +115,10 @@ class Shares:
         return self.health if path == "/readyz" else self.others
 
     def refuse_late(self, now: float) -> None:
-        for share in (self.alerts, self.others, self.callbacks, self.health):
+        for share in self._all:
             share.refuse_late(now)
+
+    def close(self) -> None:
+        """Wait for the running requests, also for those whose clients have gone."""
+        for share in self._all:
+            share.close()
