@@ -85,7 +85,7 @@ def build_swap_content(asker: str, link: str, recipient: Recipient) -> MessageCo
 SWAP_RESULTS = {
     MessageKind.SWAP_ACCEPTED: (
         "{name} accepted the swap",
-        "{name} accepted your request. The shifts are swapped: each of you is on call for the other.",
+        "{name} accepted your request: you have the shift of {name}, who has yours.",
     ),
     MessageKind.SWAP_AGREED: (
         "{name} agreed to swap shifts",
@@ -93,7 +93,7 @@ SWAP_RESULTS = {
     ),
     MessageKind.SWAP_CONFIRMED: (
         "{name} confirmed the swap",
-        "{name} confirmed the swap. The shifts are swapped: each of you is on call for the other.",
+        "{name} confirmed your swap of shifts: you have the shift of the other person, who has yours.",
     ),
     MessageKind.SWAP_DECLINED: (
         "{name} declined the swap",

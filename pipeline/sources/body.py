@@ -31,13 +31,13 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class RequestBody:
-    """A body as it was received. Its JSON is decoded once, also if several sources read it.
+    """A body as it was received.
 
     `headers` are those that its source reads, by their names in lower case. `setup` is that of the
     integration; it is empty when the body is accepted, and for a router.
 
-    A body that only one source reads is decoded directly to that source's type, which is faster. Before
-    several sources read it, call `decode_json`.
+    A body that only one source reads is decoded directly to that source's type, which is faster. After a call
+    of `decode_json`, several sources read the same decoded JSON.
 
     `left_out` is the number of items that are no alerts, once the source has counted or read the alerts.
     """

@@ -132,7 +132,7 @@ def test_it_sleeps_until_the_next_slot(client, runs):
     wait_until(go_on, every=0)
 
     # A busy machine may delay one of them.
-    assert sorted(at % 1 for at in runs)[1] <= 0.5
+    assert sorted(at % 1 for at in runs)[2] <= 0.5
     assert round(median(b - a for a, b in pairwise(runs))) == 1
 
 

@@ -218,7 +218,7 @@ def test_enqueuing_to_a_dead_port_is_fast_and_raises_no_error(redis_status, monk
         took.append(time.monotonic() - started)
 
     # A few may be slow because the machine is busy.
-    assert sorted(took)[180] < 0.05
+    assert sorted(took)[-4] < 0.05
     wait_until(lambda: not redis_status.up)
     without_redis.close()
 

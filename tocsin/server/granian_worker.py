@@ -125,5 +125,5 @@ def run(
     # Bodies that are not complete now would only delay the stop.
     bodies.cancel_all()
     stopped.wait()
-    stopping.set()
     shares.close()
+    stopping.set()

@@ -59,7 +59,12 @@ class Share:
             job.refuse()
 
     def close(self) -> None:
-        """Wait for the running jobs. No job may come any more."""
+        """Refuse the jobs that are pending, and wait for the running ones. No job may come any more."""
+        with self._lock:
+            pending = list(self._pending)
+            self._pending.clear()
+        for _, job in pending:
+            job.refuse()
         self._pool.shutdown()
 
     def refuse_late(self, now: float) -> None:

@@ -2,14 +2,15 @@
 
 import threading
 
-from tocsin.server.shares import Shares
+from tocsin.server.shares import Share
 
 
 class SlowJob:
     """A request that is answered when it may end."""
 
     def __init__(self) -> None:
-        self.has_begun, self.may_end, self.is_answered = (threading.Event() for _ in range(3))
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+        self.is_answered, self.is_refused = threading.Event(), threading.Event()
 
     def run(self) -> None:
         self.has_begun.set()
@@ -17,19 +18,28 @@ class SlowJob:
         self.is_answered.set()
 
     def refuse(self) -> None:
-        raise AssertionError("it was refused")
+        self.is_refused.set()
 
 
-def test_the_end_of_the_shares_waits_for_a_request_whose_client_has_gone():
-    shares, job = Shares(2, 4), SlowJob()
-    shares.others.run(job)
+def test_the_end_of_a_share_waits_for_a_request_whose_client_has_gone():
+    share, job = Share("others", 1, 4), SlowJob()
+    share.run(job)
     job.has_begun.wait(30)
-    closing = threading.Thread(target=shares.close)
-    closing.start()
+    threading.Timer(0.1, job.may_end.set).start()
 
-    assert closing.is_alive()
-    job.may_end.set()
-    closing.join(30)
+    share.close()
 
-    assert not closing.is_alive()
     assert job.is_answered.is_set()
+
+
+def test_the_end_of_a_share_refuses_what_has_no_thread_yet():
+    share, running, pending = Share("others", 1, 4), SlowJob(), SlowJob()
+    share.run(running)
+    share.run(pending)
+    running.has_begun.wait(30)
+    threading.Timer(0.1, running.may_end.set).start()
+
+    share.close()
+
+    assert pending.is_refused.is_set()
+    assert not pending.has_begun.is_set()

@@ -84,7 +84,7 @@ def test_without_a_terminal_only_the_path_of_the_credentials_is_printed(shared_i
     assert not [value for value in (stored["token"], stored["integration_key"]) if value in output]
 
 
-def test_due_scans_continue_within_two_seconds_after_redis_is_emptied(shared_instance):
+def test_due_scans_continue_after_redis_is_emptied(shared_instance):
     client = redis.Redis(unix_socket_path=str(get_socket_path(shared_instance.home)))
     slot = wait_until(lambda: client.zscore("tocsin:clock", "tocsin-due-scan"))
     client.flushall()

@@ -111,7 +111,7 @@ def clock(parent: int | None) -> None:
 def listener(parent: int | None) -> None:
     """Run a listener process, for Slack, Telegram and mails. With two, one waits for Slack and Telegram."""
     with _process("listener", parent) as (settings, redis_url):
-        from models.store import limits
+        from models.store import limits, prepared
         from models.store.base import store
         from tocsin.server import listening
         from tocsin.server.listener import process
@@ -124,6 +124,7 @@ def listener(parent: int | None) -> None:
             sessions.append(MailServer(settings, listening.listen_for_mail(settings)))
         store().set_limits(limits.WORKER)
         queue.connect(redis_url, settings.pipeline_queues)
+        prepared.compile_all()
         process.run(settings, sessions)
 
 

@@ -165,6 +165,17 @@ def _format_day(day: date) -> str:
 
 
 def format_span(start: datetime, end: datetime, zone: ZoneInfo) -> str:
-    """Return a time in short, for example "Wed 4 Mar 13:00 to Thu 5 Mar 13:00"."""
-    first, last = to_local(start, zone), to_local(end, zone)
-    return f"{_format_day(first.date())} {first:%H:%M} to {_format_day(last.date())} {last:%H:%M}"
+    """Return a time in short, for example "Wed 4 Mar 13:00 to Thu 5 Mar 13:00".
+
+    It has the year if the years differ, and the name of each offset if the clock changes in between.
+    """
+    first, last = start.astimezone(zone), end.astimezone(zone)
+    with_year = first.year != last.year
+    with_offset = first.utcoffset() != last.utcoffset()
+
+    def format_end(at: datetime) -> str:
+        year = f" {at.year}" if with_year else ""
+        offset = f" {at.tzname()}" if with_offset else ""
+        return f"{_format_day(at.date())}{year} {at:%H:%M}{offset}"
+
+    return f"{format_end(first)} to {format_end(last)}"

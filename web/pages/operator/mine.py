@@ -26,7 +26,7 @@ from web.pages.operator.page import CHANNEL_TITLES, THEME, THEMES, get_theme, re
 Form = Mapping[str, str]
 PATH = "/mine/"
 CODE_STEP = "Within 10 minutes, enter the code that Tocsin sends to this contact."
-NEW_CODE_STEP = "The code has ended. Get another one with the button Send a code."
+NEW_CODE_STEP = "No code is valid now. Get one with the button Send a code."
 LINK_STEP = "Get a code with the button New code, and send it to Tocsin in the chat."
 MAX_SHIFTS = 10
 MONTHS = 3
@@ -179,7 +179,7 @@ def _act(name: str) -> str:
     if action.done:
         return action.done
     if "next_step" in answer:
-        return _write_next_step(answer)
+        return _write_next_step(answer) or "Done."
     return str(answer.get("message") or "Done.")
 
 

@@ -169,9 +169,11 @@ def to_text(html: str) -> str:
     return unescape(_TAG.sub("", (html or "").replace("</p>", "\n\n"))).strip()
 
 
+# A row that begins so is an entry of a list, or makes the row before it a heading.
+_RULE = re.compile(r"^(\s*)([-=+])", re.MULTILINE)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
 
 
 def to_markdown(text: str) -> str:
     """Return a text so that Markdown shows it as it is."""
-    return _SPECIAL.sub(r"\\\1", text)
+    return _RULE.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", text))

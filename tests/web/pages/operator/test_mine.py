@@ -42,12 +42,18 @@ def test_a_contact_is_added_and_says_what_to_do_next(browser, world):
     assert "POST /api" not in text
 
 
+def test_a_contact_that_is_verified_already_is_confirmed(browser, world):
+    browser.post(PATH, act="add", name="Again", contact_type="1", value=world.bob.email)
+
+    assert "Done." in browser.follow().text
+
+
 def test_a_code_that_has_ended_is_replaced_by_a_button(browser, world):
     browser.post(PATH, act="add", name="Second mail", contact_type="1", value="bob2@example.org")
     ContactCode.delete().execute()
 
     text = browser.get(PATH).text
-    assert "The code has ended. Get another one with the button Send a code." in text
+    assert "No code is valid now. Get one with the button Send a code." in text
     assert "POST /api" not in text
 
 

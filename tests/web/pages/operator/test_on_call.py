@@ -12,7 +12,7 @@ from models.tables.schedules import ScheduleOverride
 from models.tables.teams import TeamMember
 from tests.support.schedules.stored import layer, restriction, schedule
 from web.oncall import schedule_problems
-from web.pages.operator.calendar_picture import PlannedShift, draw
+from web.pages.operator.calendar_picture import PlannedShift, draw, format_span
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2026, 3, 2)
@@ -176,3 +176,12 @@ def test_without_gaps_the_page_is_shown_if_somebody_else_asks_for_them(sign_in, 
 
     assert (answer.status_code, "Gaps are not shown" in answer.text) == (200, True)
     assert "<td>Nights</td>" in answer.text
+
+
+def test_a_span_names_the_offsets_if_the_clock_changes_in_it_and_the_years_if_they_differ():
+    def show(start: str, end: str) -> str:
+        return format_span(datetime.fromisoformat(start), datetime.fromisoformat(end), BERLIN)
+
+    assert show("2026-03-04T12:00Z", "2026-03-05T12:00Z") == "Wed 4 Mar 13:00 to Thu 5 Mar 13:00"
+    assert show("2026-10-25T00:30Z", "2026-10-25T01:30Z") == "Sun 25 Oct 02:30 CEST to Sun 25 Oct 02:30 CET"
+    assert show("2026-12-28T11:00Z", "2028-01-04T11:00Z") == "Mon 28 Dec 2026 12:00 to Tue 4 Jan 2028 12:00"

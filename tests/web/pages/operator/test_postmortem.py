@@ -101,9 +101,9 @@ def test_the_export_has_facts_timeline_and_text(browser):
 def test_the_export_says_who_got_a_message_and_what_people_noted(browser):
     Message.update(first_attempt_at=datetime.now(UTC)).execute()
     browser.get("/incidents/1/")
-    browser.post("/incidents/1/", act="note", note="Rolled *back*.\r\nIt helps.", back="/incidents/1/")
+    browser.post("/incidents/1/", act="note", note="Rolled *back*.\r\n---\r\nIt helps.", back="/incidents/1/")
     text = browser.get("/incidents/1/postmortem.md").text
 
     assert re.search(r": Alice by e-mail \(\w+\)\. Named by step 1", text)
     notes = text.partition("## Notes")[2]
-    assert re.search(r"^- .*, Alice: Rolled \\\*back\\\*\.\n  It helps\.$", notes, re.MULTILINE)
+    assert re.search(r"^- .*, Alice: Rolled \\\*back\\\*\.\n  \\---\n  It helps\.$", notes, re.MULTILINE)

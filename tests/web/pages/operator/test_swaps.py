@@ -369,7 +369,7 @@ MINE = "https://tocsin.example.org/mine/"
             "accept",
             MessageKind.SWAP_ACCEPTED,
             "[Tocsin] Alice accepted the swap",
-            "Alice accepted your request. The shifts are swapped: each of you is on call for the other.",
+            "Alice accepted your request: you have the shift of Alice, who has yours.",
         ),
         (
             "decline",
