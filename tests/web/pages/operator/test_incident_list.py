@@ -4,7 +4,9 @@ import pytest
 
 from bench.servers.plans import collect_statements
 from models.domain.enums import IncidentStatus
-from models.tables.incidents import Incident
+from models.store.ids import make_uuid
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.teams import Priority, Tag
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # The session with its person, and the list.
@@ -35,6 +37,28 @@ def test_texts_of_senders_are_shown_as_they_are(sign_in, open_incident):
     assert "<script>alert" not in text
     assert "<img" not in text
     assert "{{7*7}}" in text
+
+
+def test_an_incident_is_shown_with_service_person_priority_and_tags(sign_in, open_incident, world):
+    row = open_incident("Disk full")
+    now = row.creation_date
+    priority = Priority.create(team=world.team, name="P1", unique_id=make_uuid(), creation_date=now)
+    Incident.update(assigned_to=world.alice, team_priority=priority).where(Incident.id == row.id).execute()
+    for name in ("database", "night"):
+        tag = Tag.create(team=world.team, name=name, unique_id=make_uuid(), creation_date=now)
+        IncidentTag.create(incident=row, team_tag=tag, unique_id=make_uuid(), creation_date=now)
+    text = sign_in("bob").get("/").text.partition("Disk full")[2]
+
+    places = [text.index(word) for word in (world.service.name, "Alice", "P1", "database", "night")]
+    assert all(place > 0 for place in places)
+    assert text.index("database") < text.index("night")
+
+
+def test_the_filter_offers_what_the_person_may_read(sign_in, world):
+    for name, expected in (("bob", True), ("charlie", False)):
+        text = sign_in(name).get("/").text
+        assert (f'<option value="{world.team.unique_id}">' in text) is expected
+        assert (f'<option value="{world.service.unique_id}">' in text) is expected
 
 
 def test_an_unchanged_list_is_answered_with_304_and_two_statements(sign_in, open_incident):
