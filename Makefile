@@ -25,8 +25,11 @@ test: $(VENV)/dev.stamp
 
 # A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
-# Tests without a database need not run on PostgreSQL, nor do documents, whose commands choose their database.
-STORELESS := tests/pipeline tests/docs tests/test_architecture.py
+# Tests without a database need not run on PostgreSQL, nor do documents, whose commands choose their database. Browsers
+# and the programs of others use pages and operations whose own tests run on both databases.
+STORELESS := tests/pipeline tests/docs tests/test_architecture.py tests/packaging tests/runtime tests/schedules/oncall \
+	tests/web/http/test_openapi.py tests/web/http/test_outline.py tests/web/http/test_summaries.py \
+	tests/browser tests/clients
 
 test-postgresql: $(VENV)/dev.stamp
 	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "$(QUICK)" -n 2 $(STORELESS:%=--ignore=%)

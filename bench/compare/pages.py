@@ -75,12 +75,15 @@ class OpenPages:
         self._pause_s = POLL_S * POLLERS / pages
         self._stopping = threading.Event()
         self._lock = threading.Lock()
+        self._opened = threading.Barrier(POLLERS + 1, timeout=60)
 
     @contextmanager
     def run(self) -> Iterator["OpenPages"]:
         threads = [threading.Thread(target=self._poll, daemon=True) for _ in range(POLLERS)]
         for thread in threads:
             thread.start()
+        # Only polls are measured: the pages are open.
+        self._opened.wait()
         try:
             yield self
         finally:
@@ -90,7 +93,9 @@ class OpenPages:
 
     def _poll(self) -> None:
         client = HTTPConnection("127.0.0.1", self._port, timeout=60)
-        etag, due = "", monotonic()
+        _, etag, _ = ask(client, self._cookie)
+        self._opened.wait()
+        due = monotonic()
         while not self._stopping.wait(max(0.0, due - monotonic())):
             due += self._pause_s
             status, etag, _ = ask(client, self._cookie, etag)
