@@ -5,9 +5,9 @@ section 2).
 """
 
 import json
+import os
 import random
 import threading
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -275,8 +275,7 @@ class _AllOf:
 def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
     """Create the same people, rules and tags with the same IDs each time."""
     numbers = random.Random(0)
-    cached = lambda: uuid.UUID(int=numbers.getrandbits(128), version=4)  # noqa: E731
-    with mock.patch.object(uuid, "uuid4", cached), store().write_transaction():
+    with mock.patch.object(os, "urandom", numbers.randbytes), store().write_transaction():
         world = create_world(now)
         for name in ("Disk", "Night"):
             Tag.create(unique_id=make_uuid(), team=world.team, name=name, creation_date=now)
