@@ -54,7 +54,7 @@ def with_alert(samples):
         receipt=receipt,
         position=0,
         integration=Integration.get(Integration.unique_id == samples.ids["integration_id"]),
-        incident=Incident.get(),
+        incident=Incident.get(Incident.incident_number == 1),
         message="Disk full",
         alert_type=3,
         entity_id="disk",
