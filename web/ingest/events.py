@@ -3,7 +3,6 @@
 Acceptance must be fast. So it decodes the body once, and uses the store only in the group commit.
 """
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +15,7 @@ from models.domain import identity
 from models.domain.enums import AlertType, WorkState
 from models.load.lane import get_team_of_service
 from models.reports import alert_answer, alert_trace
+from models.store.ids import make_trace_id
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from pipeline.source_table import SOURCES, Source
@@ -293,7 +293,7 @@ def ingest(
             extension,
             body.raw,
             count,
-            str(uuid.uuid4()),
+            make_trace_id(),
             headers,
             for_routers=suits_router,
             arrived_at=arrived_at,
@@ -317,7 +317,7 @@ def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
             source.extension,
             raw.raw,
             1,
-            str(uuid.uuid4()),
+            make_trace_id(),
             for_routers=suits_router,
             is_ping=body.is_ping,
             arrived_at=arrived_at,

@@ -15,7 +15,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import structlog
 
 from models.domain.identity import is_uuid
-from models.store.ids import make_uuid
+from models.store.ids import make_trace_id
 from pipeline.source_table import SOURCES, Source
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody, RequestBody
@@ -191,7 +191,7 @@ def _count_alerts(
         address.source.extension,
         raw,
         alerts,
-        make_uuid(),
+        make_trace_id(),
         headers,
         arrived_at=arrived_at,
     )
@@ -208,7 +208,7 @@ def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorizati
         address.source.extension,
         raw,
         1,
-        make_uuid(),
+        make_trace_id(),
         is_ping=body.is_ping,
         arrived_at=arrived_at,
     )
