@@ -8,7 +8,8 @@ its queue, so a wake-up consists of its arguments.
 import atexit
 import json
 import threading
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import dramatiq
@@ -34,6 +35,7 @@ class Broker(dramatiq.Broker):
         super().__init__(middleware=[])
         self.url = ""
         self._sender: QueueSender | None = None
+        self._covers: dict[str, Callable[..., bool]] = {}
 
     def connect(self, url: str) -> None:
         """Use this Redis from now on; once, when a process starts. Without it, wake-ups are dropped."""
@@ -65,12 +67,28 @@ class Broker(dramatiq.Broker):
         self.emit_after("enqueue", message, delay)
         return message
 
+    def add_cover(self, queue_name: str, is_covered: Callable[..., bool]) -> None:
+        """Ask `is_covered` about each wake-up of a queue, with its arguments, before a thread is given it.
+
+        It returns whether work that already runs includes the work of this wake-up, which is then dropped. It
+        must not wait.
+        """
+        self._covers[queue_name] = is_covered
+
+    def is_covered(self, queue_name: str, args: tuple[Any, ...]) -> bool:
+        cover = self._covers.get(queue_name)
+        return cover is not None and cover(*args)
+
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 1000) -> Consumer:
         return QueueConsumer(self, queue_name, prefetch=prefetch, timeout=timeout)
 
 
 class QueueConsumer(Consumer):
-    """Take wake-ups from one queue, at most `prefetch` at a time. `timeout` is in ms."""
+    """Take wake-ups from one queue. At most `prefetch` are taken and not done. `timeout` is in ms.
+
+    The first one is taken alone, so that it is done at once. In a storm, many lanes wait in the queue: the
+    others are taken together, in one request.
+    """
 
     def __init__(self, broker: Broker, queue_name: str, *, prefetch: int, timeout: int) -> None:
         self._broker = broker
@@ -78,27 +96,49 @@ class QueueConsumer(Consumer):
         self._timeout_s = timeout / 1000
         # The Redis server answers after `timeout` at the latest. A server that does not answer is down.
         self._client = create_client(broker.url, self._timeout_s + TIMEOUT_S)
+        self._prefetch = prefetch
         self._capacity = threading.Semaphore(prefetch)
+        # Taken from the queue, not yet returned.
+        self._taken: deque[MessageProxy] = deque()
+        self._may_have_more = False
         self._closed = threading.Event()
 
     def __next__(self) -> MessageProxy | None:
-        if not self._capacity.acquire(timeout=self._timeout_s):
-            return None
-        found = self._pop()
-        if found is None:
-            self._capacity.release()
-        return found
+        if not self._taken:
+            self._take()
+        return self._taken.popleft() if self._taken else None
 
-    def _pop(self) -> MessageProxy | None:
+    def _take(self) -> None:
+        """Take wake-ups for which there is capacity. Keep those that no running work covers."""
+        if not self._capacity.acquire(timeout=self._timeout_s):
+            return
+        capacity = 1
+        while capacity < self._prefetch and self._capacity.acquire(blocking=False):
+            capacity += 1
+        for member in self._pop(capacity):
+            args = _parse(self._queue, member)
+            if args is not None and not self._broker.is_covered(self._queue, args):
+                self._taken.append(_build_message(self._queue, args))
+        if unused := capacity - len(self._taken):
+            self._capacity.release(unused)
+
+    def _pop(self, count: int) -> list[bytes]:
+        """Remove wake-ups from the queue and return them: one, or up to `count` if one was just there."""
+        key = get_key(self._queue)
         try:
-            # The key, the member and its score, or None.
-            found: Any = self._client.bzpopmin(get_key(self._queue), self._timeout_s)
+            # Pairs of a member and its score.
+            found: Any = self._client.zpopmin(key, count) if self._may_have_more else []
+            if not found:
+                # The key, the member and its score, or None.
+                first: Any = self._client.bzpopmin(key, self._timeout_s)
+                found = [first[1:]] if first else []
         except (redis.RedisError, OSError) as error:
             redis_status.report_down(error)
             self._closed.wait(RETRY_S)
-            return None
+            return []
         redis_status.report_up()
-        return _message(self._queue, found[1]) if found else None
+        self._may_have_more = bool(found)
+        return [member for member, _ in found]
 
     def ack(self, message: MessageProxy) -> None:
         self._capacity.release()
@@ -112,14 +152,19 @@ class QueueConsumer(Consumer):
     def close(self) -> None:
         self._closed.set()
         self._client.close()
+        self.requeue(self._taken)
+        self._taken.clear()
 
 
-def _message(queue_name: str, member: bytes) -> MessageProxy | None:
+def _parse(queue_name: str, member: bytes) -> tuple[Any, ...] | None:
     try:
-        args = tuple(json.loads(member))
+        return tuple(json.loads(member))
     except (ValueError, TypeError):
         log.warning("dropped a wake-up that is not valid JSON", queue_name=queue_name)
         return None
+
+
+def _build_message(queue_name: str, args: tuple[Any, ...]) -> MessageProxy:
     return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}, queue_name))
 
 

@@ -87,8 +87,7 @@ class LaneTurns:
         the record and leaves the lane under one lock, so that no request is lost between the two.
         """
         with self._lock:
-            if lane in self._requested_again:
-                self._requested_again[lane] = True
+            if self._request_again(lane):
                 return False
             self._requested_again[lane] = False
         try:
@@ -97,6 +96,17 @@ class LaneTurns:
             with self._lock:
                 requested_again = self._requested_again.pop(lane)
         return requested_again
+
+    def request_again(self, lane: Hashable) -> bool:
+        """Record a request there if a thread works on the lane. Return whether one does."""
+        with self._lock:
+            return self._request_again(lane)
+
+    def _request_again(self, lane: Hashable) -> bool:
+        if lane not in self._requested_again:
+            return False
+        self._requested_again[lane] = True
+        return True
 
 
 class Gathering:
@@ -136,6 +146,13 @@ class Gathering:
             if monotonic() > ends_at:
                 return self._leave()
         return []
+
+    def add_to_running(self, lane: int) -> bool:
+        """Add a lane if a thread processes lanes now. Return whether one does."""
+        with self._lock:
+            if self._is_active:
+                self._requested.setdefault(lane)
+            return self._is_active
 
     def _take(self) -> list[int]:
         """Take all waiting lanes. If there are none, leave under the same lock, so that no lane is lost."""

@@ -1,7 +1,7 @@
-"""Enqueue wake-ups from processes without actors: web processes and commands.
+"""Enqueue wake-ups, also from processes without actors: web processes and commands.
 
 A wake-up may be lost, late or duplicated: invariant 2 (design, section 2). Enqueuing never raises and never
-waits. In workers, `actor.send` enqueues.
+waits.
 """
 
 from collections.abc import Iterable
@@ -27,11 +27,14 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
     broker.connect(url)
 
 
-def enqueue(queue: str, *args: int | str) -> None:
-    """Enqueue a wake-up for the actor of a queue; both have the same name. `args` are ids."""
+def enqueue(queue: str, *args: int | str, delay_ms: int | None = None) -> None:
+    """Enqueue a wake-up for the actor of a queue; both have the same name. `args` are ids.
+
+    With a delay, wake-ups for the same work are ignored for that time. Then one is enqueued.
+    """
     # A wake-up needs no random ID and no time: these cost more than everything else here.
     wake_up: dramatiq.Message[None] = dramatiq.Message(queue, queue, args, {}, {}, queue, 0)
-    broker.enqueue(wake_up)
+    broker.enqueue(wake_up, delay=delay_ms)
 
 
 def enqueue_lane(service_row: int, stage: str = "normalize") -> None:

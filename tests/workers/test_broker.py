@@ -193,6 +193,49 @@ def test_an_invalid_wake_up_is_dropped(lane, flush, received, client):
     assert received.get(timeout=30)[0] == (1,)
 
 
+def test_many_waiting_wake_ups_reach_the_actor_once_and_in_order(lane, flush, received, client):
+    client.zadd(get_key("lane"), {f"[{number}]": number for number in range(100)})
+
+    calls = [received.get(timeout=30)[0] for _ in range(100)]
+    assert sorted(calls) == [(number,) for number in range(100)]
+    assert received.empty()
+
+
+def test_a_consumer_takes_only_what_it_has_capacity_for(broker_under_test, client):
+    client.zadd(get_key("lane"), {f"[{number}]": number for number in range(10)})
+    consumer = broker_under_test.consume("lane", prefetch=3, timeout=10)
+
+    taken = [next(consumer) for _ in range(4)]
+    assert [message and message.args for message in taken] == [(0,), (1,), (2,), None]
+    consumer.ack(taken[0])
+    assert next(consumer).args == (3,)
+    assert client.zcard(get_key("lane")) == 6
+    consumer.close()
+
+
+def test_a_consumer_that_closes_enqueues_again_what_it_did_not_return(broker_under_test, flush, client):
+    client.zadd(get_key("lane"), {f"[{number}]": number for number in range(4)})
+    consumer = broker_under_test.consume("lane", prefetch=8, timeout=10)
+    assert [next(consumer).args for _ in range(2)] == [(0,), (1,)]
+    assert client.zcard(get_key("lane")) == 0
+
+    consumer.close()
+    assert flush()
+    assert sorted(client.zrange(get_key("lane"), 0, -1)) == [b"[2]", b"[3]"]
+
+
+def test_a_wake_up_that_running_work_covers_needs_no_thread(broker_under_test, client):
+    broker_under_test.add_cover("lane", lambda number: number % 2 == 0)
+    client.zadd(get_key("lane"), {f"[{number}]": number for number in range(6)} | {"{nonsense": 6})
+    consumer = broker_under_test.consume("lane", prefetch=2, timeout=10)
+
+    found = [next(consumer) for _ in range(10)]
+    assert [message.args for message in found if message] == [(1,), (3,)], "two, until they are done"
+    consumer.ack(found[0])
+    assert [message.args for message in (next(consumer) for _ in range(3)) if message] == [(5,)]
+    consumer.close()
+
+
 def test_a_redis_outage_is_logged_once_and_ends_by_itself(redis_keeper, lane, received, redis_status):
     with structlog.testing.capture_logs() as logs:
         redis_keeper._server.kill()

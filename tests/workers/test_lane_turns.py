@@ -127,3 +127,28 @@ def test_after_an_error_another_thread_processes_lanes():
     gathering.work(2, lambda lanes: batches.append(lanes) or [], 1.0)
 
     assert batches == [[2]]
+
+
+def test_a_lane_is_added_to_a_running_gathering_only():
+    gathering, batches = Gathering(), []
+
+    def process(lanes):
+        batches.append(lanes)
+        if len(batches) == 1:
+            assert gathering.add_to_running(2)
+        return []
+
+    assert not gathering.add_to_running(5)
+    gathering.work(1, process, 30.0)
+    assert not gathering.add_to_running(5)
+    assert batches == [[1], [2]]
+
+
+def test_a_lane_is_requested_again_only_while_a_thread_works_on_it():
+    turns = LaneTurns()
+    found = []
+
+    assert not turns.request_again(1)
+    assert turns.work(1, lambda: found.extend((turns.request_again(1), turns.request_again(2))))
+    assert found == [True, False]
+    assert not turns.work(1, lambda: None)

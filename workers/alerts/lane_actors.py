@@ -6,11 +6,13 @@ actor also runs its stages.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import dramatiq
 
 from models.load.lane import load_accounts
 from pipeline.topology import Segment
+from workers import queue
 from workers.alerts import process_lane, process_lanes
 from workers.broker import broker
 from workers.lane_turns import Gathering, Linger, turns
@@ -48,8 +50,23 @@ def incident(service_row: int) -> None:
 
 def send(service_row: int, stage: str = "normalize", delay_ms: int | None = None) -> None:
     """Send a service's lane to the actor that processes this stage. With a delay, the lane lingers."""
-    actor = broker.get_actor(process_lane.get_segment(stage).queue)
-    actor.send_with_options(args=(service_row,), delay=delay_ms)
+    queue.enqueue(process_lane.get_segment(stage).queue, service_row, delay_ms=delay_ms)
+
+
+def _is_covered(service_row: int, stage: str) -> bool:
+    """Return whether the lane lingers, or whether a thread that already works will also process it."""
+    segment = process_lane.get_segment(stage)
+    if _linger.is_lingering((service_row, segment.name)):
+        return True
+    if segment.is_whole and service_row not in _large_lanes:
+        # Only of lanes that were processed before: nothing may wait for the database here.
+        gathering = _gatherings.get(_accounts.get(service_row, 0))
+        return gathering is not None and gathering.add_to_running(service_row)
+    return turns.request_again((service_row, segment.name))
+
+
+for _actor, _stage in ((normalize, "normalize"), (route, "route"), (rules, "rules"), (incident, "dedupe")):
+    broker.add_cover(_actor.queue_name, partial(_is_covered, stage=_stage))
 
 
 def _process(service_row: int, stage: str) -> None:
