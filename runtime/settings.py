@@ -68,7 +68,7 @@ SETTINGS = (
     Setting("redis_url", "", parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
     Setting("owner_email", "owner@localhost", parse_email, "e-mail address of the first account's owner; applied when it is set or changed"),
     Setting("web_threads", "64", parse_count, "alerts that one web process handles at the same time; half as many other requests"),
-    Setting("worker_threads", "8", parse_count, "queue messages that one worker processes at the same time"),
+    Setting("worker_threads", "4", parse_count, "queue messages that one worker processes at the same time"),
     Setting("pipeline_queues", "", parse_stages, "stages after which a new queue begins, separated by commas"),
     Setting("smtp_host", "", parse_host, "mail relay; empty: Tocsin sends no e-mail", needed_by=("email", "stakeholder_mail")),
     Setting("smtp_port", "25", parse_port, "port of the mail relay"),
