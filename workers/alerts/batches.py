@@ -57,10 +57,14 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """The amount of work taken from a lane. `more`: the thread left the lane before it was empty."""
+    """The amount of work taken from a lane. `more`: the thread left the lane before it was empty.
+
+    `is_busy`: another transaction has locked the lane.
+    """
 
     taken: int
     more: bool = False
+    is_busy: bool = False
 
 
 def run_batches(

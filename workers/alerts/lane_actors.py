@@ -100,6 +100,8 @@ def _process_common(lanes: Sequence[int], segment: Segment) -> Sequence[int]:
     for row in result.others:
         _large_lanes.add(row)
         send(row, segment.name)
+    for row in result.busy:
+        _send_busy(row, segment)
     for row in result.done:
         if linger_s := _linger.record_turn((row, segment.name), result.alerts, len(result.done)):
             send(row, segment.name, delay_ms=_round_up(linger_s))
@@ -108,7 +110,7 @@ def _process_common(lanes: Sequence[int], segment: Segment) -> Sequence[int]:
 
 def _process_alone(service_row: int, segment: Segment) -> None:
     """Process a lane for a while. Send it again if work is pending then."""
-    lane, more, linger_s = (service_row, segment.name), False, 0.0
+    lane, more, is_busy, linger_s = (service_row, segment.name), False, False, 0.0
     _large_lanes.discard(service_row)
 
     def is_enough(taken: int) -> bool:
@@ -119,17 +121,28 @@ def _process_alone(service_row: int, segment: Segment) -> None:
         return linger_s > 0
 
     def work() -> None:
-        nonlocal more
-        result = process_lane.run(service_row, segment.name, process_lane.SLICE_S, is_enough)
-        more = result.more
+        nonlocal more, is_busy
+        result = process_lane.run(service_row, segment.name, process_lane.SLICE_S, is_enough, blocking=False)
+        more, is_busy = result.more, result.is_busy
         if result.taken and segment.next_segment:
             send(service_row, segment.next_segment)
 
     requested_again = turns.work(lane, work)
     if linger_s:
         send(service_row, segment.name, delay_ms=_round_up(linger_s))
+    elif is_busy:
+        _send_busy(service_row, segment)
     elif requested_again or more:
         send(service_row, segment.name)
+
+
+def _send_busy(service_row: int, segment: Segment) -> None:
+    """Send a lane again in a moment: another worker or a request has locked it.
+
+    To wait for the lock would occupy a thread. It would then find only what arrived meanwhile: a small batch,
+    which costs almost as much as a large one.
+    """
+    send(service_row, segment.name, delay_ms=_round_up(Linger.MIN_LINGER_S))
 
 
 def _round_up(seconds: float) -> int:

@@ -18,8 +18,8 @@ import structlog
 from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
 from models.domain.reasons import Reason
-from models.load.lane import lock_services
-from models.store.base import STORE_ERRORS, db, store
+from models.load.lane import load_accounts, lock_free_services, lock_services
+from models.store.base import STORE_ERRORS, Busy, db, store
 from models.tables.events import Receipt
 from models.tables.services import Service
 from models.write.apply import apply
@@ -78,20 +78,31 @@ def run(
     seconds: float | None = None,
     is_enough: Callable[[int], bool] | None = None,
     now: datetime | None = None,
+    *,
+    blocking: bool = True,
 ) -> TurnResult:
     """Process the pending work of a service at the segment of this stage, batch by batch.
 
     Stop when nothing is pending, when `seconds` are over, or when `is_enough` returns True for the size of a
-    batch. `now` replaces the clock of the database. Between batches the lane is not locked, so that others
-    get their turn. Enqueue the channels that have messages to send.
+    batch. `blocking` False: stop if another transaction has locked the lane. `now` replaces the clock of the
+    database. Between batches the lane is not locked, so that others get their turn. Enqueue the channels that
+    have messages to send.
     """
-    segment, lane = get_segment(stage), get_service_lane(service_row)
+    segment, lane, is_busy = get_segment(stage), get_service_lane(service_row), False
+
+    def process_batch() -> int:
+        nonlocal is_busy
+        try:
+            return _process_batch(service_row, segment, now, blocking=blocking)
+        except Busy:
+            is_busy = True
+            return 0
 
     def is_turn_over(count: int) -> bool:
         # The rest of a receipt in pieces needs no more alerts to fill its pieces.
         return is_enough is not None and not pieces.is_in_pieces(lane) and is_enough(count)
 
-    return run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_turn_over)
+    return replace(run_batches(process_batch, seconds, is_turn_over), is_busy=is_busy)
 
 
 def process_pending_lanes() -> int:
@@ -128,10 +139,18 @@ def _list_lanes(without: Collection[int]) -> list[tuple[int, int]]:
 _batch_size = BatchSize()
 
 
-def _process_batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
-    """Process one batch, or its alerts one by one if it fails. Return the number of receipts and events."""
+def _process_batch(
+    service_row: int, segment: Segment, now: datetime | None = None, *, blocking: bool = True
+) -> int:
+    """Process one batch, or its alerts one by one if it fails. Return the number of receipts and events.
+
+    `blocking` False: raise Busy if another transaction has locked the lane.
+    """
+    limit = _batch_size.get_limit()
     try:
-        return _run_parsed(partial(_run_transaction, service_row, segment, _batch_size.get_limit(), now))
+        return _run_parsed(partial(_run_transaction, service_row, segment, limit, now, blocking=blocking))
+    except Busy:
+        raise
     except STORE_ERRORS:
         _batch_size.reduce()
         raise
@@ -276,11 +295,13 @@ def _run_transaction(
     limit: int,
     now: datetime | None = None,
     extra_locks: frozenset[int] = frozenset(),
+    *,
+    blocking: bool = True,
 ) -> int:
     with store().write_transaction():
         # Measure inside the transaction: waiting for other writers must not reduce the batch size.
         started = thread_time()
-        locked = lock_services({service_row, *extra_locks})
+        locked = _lock(service_row, extra_locks, blocking=blocking)
         service = locked.get(service_row)
         pending = _take_batch(service_row, segment, limit) if service else []
         if service is None or not pending:
@@ -292,6 +313,19 @@ def _run_transaction(
     _adjust_size(pending, taken.decided, thread_time() - started)
     _report_written(batch, pending, channels, taken.pieces)
     return taken.done or len(pending)
+
+
+def _lock(service_row: int, extra_locks: frozenset[int], *, blocking: bool) -> dict[int, Service]:
+    """Lock the lane's service, unless it was deleted, with more services, and return them.
+
+    `blocking` False: raise Busy instead of waiting for the lane's service.
+    """
+    if blocking or extra_locks:
+        return lock_services({service_row, *extra_locks})
+    locked = lock_free_services([service_row])
+    if not locked and load_accounts([service_row]):
+        raise Busy
+    return locked
 
 
 def _report_written(

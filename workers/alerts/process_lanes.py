@@ -44,18 +44,20 @@ _batch_size = BatchSize()
 class CommonResult:
     """What became of some lanes, by row number of the service.
 
-    `done` are the lanes whose pending alerts were processed, `alerts` the number of these. `others` must be
-    processed alone. `left` did not fit into the transaction.
+    `done` are the lanes whose pending alerts were processed, `alerts` the number of these. `busy` are locked
+    by another transaction. `others` must be processed alone. `left` did not fit into the transaction.
     """
 
     done: set[int] = field(default_factory=set)
     alerts: int = 0
+    busy: set[int] = field(default_factory=set)
     others: set[int] = field(default_factory=set)
     left: list[int] = field(default_factory=list)
 
     def add(self, other: "CommonResult") -> None:
         self.done |= other.done
         self.alerts += other.alerts
+        self.busy |= other.busy
         self.others |= other.others
         self.left += other.left
 
@@ -124,7 +126,8 @@ def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | Non
     done = {lane.service.id for lane in decided}
     left = [*small.left, *(lane.service.id for lane in undecided), *beyond]
     without_work = locked.keys() - small.work.keys() - small.others
-    return CommonResult(done, tally.alerts, {*lanes} - done - without_work - {*left}, left)
+    others = locked.keys() - done - without_work - {*left}
+    return CommonResult(done, tally.alerts, {*lanes} - locked.keys(), others, left)
 
 
 def _parse(service: Service, pending: Sequence[PendingWork]) -> _Lane | None:

@@ -2,6 +2,8 @@
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import peewee
@@ -13,6 +15,7 @@ from models.lifecycle import provisioning
 from models.lifecycle.provisioning import bump_version
 from models.load.lane import lock_service
 from models.store.base import connection, db
+from models.store.base import store as get_store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
@@ -29,7 +32,9 @@ from tests.support.rules import (
     add_rule,
 )
 from tests.support.scenarios.timers import set_policy
-from workers.alerts import pending, process_lane, process_lanes, process_router
+from workers.alerts import lane_actors, pending, process_lane, process_lanes, process_router
+from workers.broker import broker
+from workers.lane_turns import Linger
 
 
 def add_place(world, now, name, team=None):
@@ -238,28 +243,77 @@ def test_a_deleted_service_delays_no_other_lane(places, now):
     assert places[1].service.id in run(places).done
 
 
-@pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane locks all others")
-def test_a_lane_that_another_transaction_holds_is_not_waited_for(places, now, store):
-    for place in places:
-        accept_critical(place, now)
+@contextmanager
+def hold_lock(service_row: int) -> Iterator[None]:
+    """Lock a service in another transaction."""
     holds, leave = threading.Event(), threading.Event()
 
-    def hold():
-        with connection(), store.write_transaction():
-            lock_service(places[0].service.id)
+    def hold() -> None:
+        with connection(), get_store().write_transaction():
+            lock_service(service_row)
             holds.set()
-            leave.wait(10)
+            leave.wait(30)
         db.close()
 
     other = threading.Thread(target=hold)
     other.start()
     wait_until(holds.is_set)
-    result = run(places)
-    leave.set()
-    other.join()
+    try:
+        yield
+    finally:
+        leave.set()
+        other.join()
 
-    assert result.others == {places[0].service.id}
+
+needs_row_locks = pytest.mark.skipif(
+    not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane locks all others"
+)
+
+
+@needs_row_locks
+def test_a_lane_that_another_transaction_holds_is_not_waited_for(places, now):
+    for place in places:
+        accept_critical(place, now)
+    with hold_lock(places[0].service.id):
+        result = run(places)
+
+    assert (result.busy, result.others) == ({places[0].service.id}, set())
     assert result.alerts == 2
+
+
+@needs_row_locks
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_lane_that_is_held_is_sent_again_in_a_moment(places, now, monkeypatch, is_large):
+    """Also a large lane, which is processed alone. Its thread would wait for what another worker does now."""
+    service_row, sent = places[0].service.id, []
+    monkeypatch.setattr(
+        broker, "enqueue", lambda message, delay=None: sent.append((message.queue_name, message.args, delay))
+    )
+    monkeypatch.setattr(lane_actors, "_linger", Linger())
+    monkeypatch.setattr(lane_actors, "_large_lanes", {service_row} if is_large else set())
+    accept_critical(places[0], now)
+    with hold_lock(service_row):
+        lane_actors.normalize(service_row)
+
+    assert sent == [("pipeline.normalize", (service_row,), 15)]
+    assert Event.select().count() == 0
+    lane_actors.normalize(service_row)
+    assert Event.select().count() == 1
+
+
+@needs_row_locks
+def test_a_turn_ends_when_its_lane_is_held(places, now):
+    accept_critical(places[0], now)
+    with hold_lock(places[0].service.id):
+        result = process_lane.run(places[0].service.id, blocking=False)
+
+    assert (result.taken, result.is_busy) == (0, True)
+
+
+def test_a_deleted_lane_is_not_busy(world):
+    result = process_lane.run(987_654, blocking=False)
+
+    assert (result.taken, result.is_busy) == (0, False)
 
 
 def test_more_lanes_need_no_more_statements(world, places, now, statements, store):
