@@ -193,7 +193,7 @@ def test_an_invalid_wake_up_is_dropped(lane, flush, received, client):
     assert received.get(timeout=30)[0] == (1,)
 
 
-def test_many_waiting_wake_ups_reach_the_actor_once_and_in_order(lane, flush, received, client):
+def test_the_actor_gets_each_of_many_pending_wake_ups_once(lane, flush, received, client):
     client.zadd(get_key("lane"), {f"[{number}]": number for number in range(100)})
 
     calls = [received.get(timeout=30)[0] for _ in range(100)]
