@@ -1,5 +1,7 @@
 """Each queue has an actor of the same name, and every function that enqueues finds it."""
 
+import threading
+
 import pytest
 
 from models.domain.channels import CHANNELS, DELIVERY_CHANNELS
@@ -7,8 +9,10 @@ from models.tables.incidents import Incident
 from pipeline.topology import build_segments
 from runtime.setting_values import SPLIT_AFTER
 from tests.support.alerts import accept
+from tests.support.polling import wait_until
 from workers import main, queue
 from workers.alerts import lane_actors, process_lane
+from workers.delivery import replies
 from workers.lane_turns import Linger
 from workers.timers import fire
 
@@ -71,3 +75,26 @@ def test_a_request_for_running_work_is_sent_after_it(enqueued, monkeypatch):
     fire.fire_timers()
 
     assert enqueued == [("timers",)]
+
+
+def test_replies_to_slack_leave_threads_for_alerts(enqueued, monkeypatch):
+    """Slack may hang. The third reply is enqueued again, and the first two are sent."""
+    hangs, sent = threading.Event(), []
+
+    def send(*reply):
+        hangs.wait(30)
+        sent.append(reply)
+
+    monkeypatch.setattr(replies, "send", send)
+    others = [threading.Thread(target=replies.send_reply, args=("", name, "hi")) for name in ("a", "b")]
+    for other in others:
+        other.start()
+    wait_until(lambda: not replies._threads._value)
+    replies.send_reply("", "c", "hi")
+    hangs.set()
+    for other in others:
+        other.join()
+    replies.send_reply("", "d", "hi")
+
+    assert enqueued == [("replies.slack", "", "c", "hi")]
+    assert sorted(sent) == [("", "a", "hi"), ("", "b", "hi"), ("", "d", "hi")]
