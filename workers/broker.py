@@ -44,8 +44,9 @@ class Broker(dramatiq.Broker):
         atexit.register(self._sender.flush)
 
     def close(self) -> None:
-        """Send the last wake-ups, and nothing more."""
+        """Send the last wake-ups, also those of lanes that linger, and nothing more."""
         if self._sender is not None:
+            self._sender.end_lingers()
             self._sender.flush()
             self._sender.close()
 
@@ -77,7 +78,11 @@ class Broker(dramatiq.Broker):
 
     def is_covered(self, queue_name: str, args: tuple[Any, ...]) -> bool:
         cover = self._covers.get(queue_name)
-        return cover is not None and cover(*args)
+        try:
+            return cover is not None and cover(*args)
+        except Exception:
+            # The actor fails with these arguments, too, and its error is logged. Others must not suffer.
+            return False
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 1000) -> Consumer:
         return QueueConsumer(self, queue_name, prefetch=prefetch, timeout=timeout)
@@ -86,8 +91,8 @@ class Broker(dramatiq.Broker):
 class QueueConsumer(Consumer):
     """Take wake-ups from one queue. At most `prefetch` are taken and not done. `timeout` is in ms.
 
-    The first one is taken alone, so that it is done at once. In a storm, many lanes wait in the queue: the
-    others are taken together, in one request.
+    A wake-up that comes to an empty queue is taken alone. What is pending after it is taken together, in one
+    request.
     """
 
     def __init__(self, broker: Broker, queue_name: str, *, prefetch: int, timeout: int) -> None:

@@ -115,6 +115,14 @@ class QueueSender:
         with self._changed:
             return self._changed.wait_for(lambda: not self._batch and not self._sending, timeout)
 
+    def end_lingers(self) -> None:
+        """End the lingers of this process now: it will not be there at their end."""
+        with self._changed:
+            for _, wake_up in self._lingering:
+                self._batch.linger_ends.setdefault(wake_up, time.time())
+            self._lingering.clear()
+            self._changed.notify_all()
+
     def close(self) -> None:
         """Send nothing more."""
         self._closed.set()

@@ -196,9 +196,11 @@ def test_an_invalid_wake_up_is_dropped(lane, flush, received, client):
 def test_the_actor_gets_each_of_many_pending_wake_ups_once(lane, flush, received, client):
     client.zadd(get_key("lane"), {f"[{number}]": number for number in range(100)})
 
-    calls = [received.get(timeout=30)[0] for _ in range(100)]
-    assert sorted(calls) == [(number,) for number in range(100)]
-    assert received.empty()
+    queue.enqueue("lane", 100)
+
+    calls = [received.get(timeout=30)[0] for _ in range(101)]
+    assert sorted(calls) == [(number,) for number in range(101)]
+    assert client.zcard(get_key("lane")) == 0
 
 
 def test_a_consumer_takes_only_what_it_has_capacity_for(broker_under_test, client):
@@ -234,6 +236,27 @@ def test_a_wake_up_that_running_work_covers_needs_no_thread(broker_under_test, c
     consumer.ack(found[0])
     assert [message.args for message in (next(consumer) for _ in range(3)) if message] == [(5,)]
     consumer.close()
+
+
+def test_an_error_of_a_cover_harms_no_other_wake_up(broker_under_test, client):
+    broker_under_test.add_cover("lane", lambda number: number == 1)
+    client.zadd(get_key("lane"), {"[1]": 1, "[1, 2]": 2, '"abc"': 3, "[]": 4, "[5]": 5})
+    consumer = broker_under_test.consume("lane", prefetch=8, timeout=10)
+
+    found = [message.args for message in (next(consumer) for _ in range(8)) if message]
+    assert found == [(1, 2), ("a", "b", "c"), (), (5,)]
+    consumer.close()
+
+
+def test_a_broker_that_closes_sends_the_wake_ups_of_lingering_lanes(url, redis_status, client):
+    closing = Broker()
+    closing.connect(url)
+    message = dramatiq.Message("lane", "lane", (7,), {}, {}, "lane", 0)
+    closing.enqueue(message, delay=60_000)
+    closing.close()
+
+    assert client.zrange(get_key("lane"), 0, -1) == [b"[7]"]
+    assert client.zcard(get_linger_key("lane")) == 0
 
 
 def test_a_redis_outage_is_logged_once_and_ends_by_itself(redis_keeper, lane, received, redis_status):

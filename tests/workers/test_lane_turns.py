@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from workers.lane_turns import Gathering, LaneTurns, Linger
+from workers.lane_turns import BusyLanes, Gathering, LaneTurns, Linger
 
 
 def test_requests_for_running_work_are_reported_to_its_caller():
@@ -152,3 +152,39 @@ def test_a_lane_is_requested_again_only_while_a_thread_works_on_it():
     assert turns.work(1, lambda: found.extend((turns.request_again(1), turns.request_again(2))))
     assert found == [True, False]
     assert not turns.work(1, lambda: None)
+
+
+def test_a_thread_may_queue_for_a_lane_that_was_busy_for_a_while(clock):
+    lanes = BusyLanes()
+    lanes.record("lane", is_busy=True)
+    with lanes.queue_for("lane") as may_queue:
+        assert not may_queue
+    clock[0] += 0.1
+    lanes.record("lane", is_busy=True)
+    clock[0] += 0.1
+
+    assert lanes.is_starving("lane")
+    assert not lanes.is_starving("other")
+    with lanes.queue_for("lane") as may_queue:
+        assert may_queue
+
+
+def test_a_lane_that_got_its_turn_is_not_waited_for(clock):
+    lanes = BusyLanes()
+    lanes.record("lane", is_busy=True)
+    clock[0] += 10
+    lanes.record("lane", is_busy=False)
+
+    assert not lanes.is_starving("lane")
+
+
+def test_only_one_thread_waits_for_busy_lanes(clock):
+    lanes = BusyLanes()
+    for lane in ("lane", "other"):
+        lanes.record(lane, is_busy=True)
+    clock[0] += 10
+
+    with lanes.queue_for("lane") as first, lanes.queue_for("other") as second:
+        assert (first, second) == (True, False)
+    with lanes.queue_for("other") as later:
+        assert later

@@ -15,12 +15,15 @@ from pipeline.topology import Segment
 from workers import queue
 from workers.alerts import process_lane, process_lanes
 from workers.broker import broker
-from workers.lane_turns import Gathering, Linger, turns
+from workers.lane_turns import BusyLanes, Gathering, Linger, turns
 
 # How long a thread processes lanes together. Then another wake-up continues, so that a process can stop.
-GATHERING_S = 1.0
+GATHERING_S = 0.25
 
 _linger = Linger()
+_busy_lanes = BusyLanes()
+# In place of the account of a service that was deleted, and of one that is not known yet.
+DELETED, NO_ACCOUNT = 0, -1
 # By account, so that no account waits for the lanes of another one.
 _gatherings: dict[int, Gathering] = {}
 _accounts: dict[int, int] = {}
@@ -56,13 +59,22 @@ def send(service_row: int, stage: str = "normalize", delay_ms: int | None = None
 def _is_covered(service_row: int, stage: str) -> bool:
     """Return whether the lane lingers, or whether a thread that already works will also process it."""
     segment = process_lane.get_segment(stage)
-    if _linger.is_lingering((service_row, segment.name)):
+    if _needs_no_turn((service_row, segment.name)):
         return True
-    if segment.is_whole and service_row not in _large_lanes:
-        # Only of lanes that were processed before: nothing may wait for the database here.
-        gathering = _gatherings.get(_accounts.get(service_row, 0))
-        return gathering is not None and gathering.add_to_running(service_row)
-    return turns.request_again((service_row, segment.name))
+    # Only of a lane that was processed before: nothing may wait for the database here.
+    gathering = _gatherings.get(_accounts.get(service_row, NO_ACCOUNT))
+    return (
+        _is_common(service_row, segment) and gathering is not None and gathering.add_to_running(service_row)
+    )
+
+
+def _needs_no_turn(lane: tuple[int, str]) -> bool:
+    """Return whether the lane lingers, or whether a thread processes it alone, which then sends it again."""
+    return _linger.is_lingering(lane) or turns.request_again(lane)
+
+
+def _is_common(service_row: int, segment: Segment) -> bool:
+    return segment.is_whole and service_row not in _large_lanes
 
 
 for _actor, _stage in ((normalize, "normalize"), (route, "route"), (rules, "rules"), (incident, "dedupe")):
@@ -72,9 +84,9 @@ for _actor, _stage in ((normalize, "normalize"), (route, "route"), (rules, "rule
 def _process(service_row: int, stage: str) -> None:
     """Process a lane, unless it lingers: together with others or, if it has much work, alone."""
     segment = process_lane.get_segment(stage)
-    if _linger.is_lingering((service_row, segment.name)):
+    if _needs_no_turn((service_row, segment.name)):
         return
-    if segment.is_whole and service_row not in _large_lanes:
+    if _is_common(service_row, segment):
         gathering = _get_gathering(service_row)
         for row in gathering.work(service_row, lambda lanes: _process_common(lanes, segment), GATHERING_S):
             send(row, stage)
@@ -90,7 +102,7 @@ def _get_gathering(service_row: int) -> Gathering:
     """
     account = _accounts.get(service_row)
     if account is None:
-        account = _accounts[service_row] = load_accounts([service_row]).get(service_row, 0)
+        account = _accounts[service_row] = load_accounts([service_row]).get(service_row, DELETED)
     return _gatherings.setdefault(account, Gathering())
 
 
@@ -100,6 +112,8 @@ def _process_common(lanes: Sequence[int], segment: Segment) -> Sequence[int]:
     for row in result.others:
         _large_lanes.add(row)
         send(row, segment.name)
+    for row in lanes:
+        _busy_lanes.record((row, segment.name), is_busy=row in result.busy)
     for row in result.busy:
         _send_busy(row, segment)
     for row in result.done:
@@ -122,8 +136,12 @@ def _process_alone(service_row: int, segment: Segment) -> None:
 
     def work() -> None:
         nonlocal more, is_busy
-        result = process_lane.run(service_row, segment.name, process_lane.SLICE_S, is_enough, blocking=False)
+        with _busy_lanes.queue_for(lane) as may_queue:
+            result = process_lane.run(
+                service_row, segment.name, process_lane.SLICE_S, is_enough, blocking=may_queue
+            )
         more, is_busy = result.more, result.is_busy
+        _busy_lanes.record(lane, is_busy=is_busy)
         if result.taken and segment.next_segment:
             send(service_row, segment.next_segment)
 
@@ -137,11 +155,14 @@ def _process_alone(service_row: int, segment: Segment) -> None:
 
 
 def _send_busy(service_row: int, segment: Segment) -> None:
-    """Send a lane again in a moment: another worker or a request has locked it.
+    """Send a lane again in a moment: another transaction has locked it.
 
-    To wait for the lock would occupy a thread. It would then find only what arrived meanwhile: a small batch,
-    which costs almost as much as a large one.
+    To wait for the lock would occupy a thread. If another worker has it, the thread would then find only what
+    arrived meanwhile: a small batch, which costs almost as much as a large one. After a while the lane is
+    waited for nevertheless, alone (BusyLanes).
     """
+    if _busy_lanes.is_starving((service_row, segment.name)):
+        _large_lanes.add(service_row)
     send(service_row, segment.name, delay_ms=_round_up(Linger.MIN_LINGER_S))
 
 

@@ -84,9 +84,9 @@ def run(
     """Process the pending work of a service at the segment of this stage, batch by batch.
 
     Stop when nothing is pending, when `seconds` are over, or when `is_enough` returns True for the size of a
-    batch. `blocking` False: stop if another transaction has locked the lane. `now` replaces the clock of the
-    database. Between batches the lane is not locked, so that others get their turn. Enqueue the channels that
-    have messages to send.
+    batch. `blocking` False: stop if another transaction has locked the lane, unless a batch failed. `now`
+    replaces the clock of the database. Between batches the lane is not locked, so that others get their turn.
+    Enqueue the channels that have messages to send.
     """
     segment, lane, is_busy = get_segment(stage), get_service_lane(service_row), False
 
@@ -316,9 +316,9 @@ def _run_transaction(
 
 
 def _lock(service_row: int, extra_locks: frozenset[int], *, blocking: bool) -> dict[int, Service]:
-    """Lock the lane's service, unless it was deleted, with more services, and return them.
+    """Lock the lane's service and the extra ones, and return those that exist.
 
-    `blocking` False: raise Busy instead of waiting for the lane's service.
+    `blocking` False: raise Busy if the lane's service is locked. With extra ones, wait in any case.
     """
     if blocking or extra_locks:
         return lock_services({service_row, *extra_locks})

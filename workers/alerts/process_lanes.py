@@ -45,7 +45,8 @@ class CommonResult:
     """What became of some lanes, by row number of the service.
 
     `done` are the lanes whose pending alerts were processed, `alerts` the number of these. `busy` are locked
-    by another transaction. `others` must be processed alone. `left` did not fit into the transaction.
+    by another transaction, or were just deleted. `others` must be processed alone. `left` did not fit into
+    the transaction.
     """
 
     done: set[int] = field(default_factory=set)

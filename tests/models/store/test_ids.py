@@ -20,8 +20,10 @@ def test_a_forked_process_makes_other_trace_ids_than_its_parent():
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, "".join(make_trace_id() for _ in range(100)).encode())
-        os._exit(0)
+        try:
+            os.write(writing, "".join(make_trace_id() for _ in range(100)).encode())
+        finally:
+            os._exit(0)
     mine = {make_trace_id() for _ in range(100)}
     os.waitpid(child, 0)
     text = os.read(reading, 36 * 100).decode()

@@ -2,9 +2,11 @@
 
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from time import monotonic
 
 import peewee
 import pytest
@@ -34,7 +36,7 @@ from tests.support.rules import (
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import lane_actors, pending, process_lane, process_lanes, process_router
 from workers.broker import broker
-from workers.lane_turns import Linger
+from workers.lane_turns import BusyLanes, Gathering, LaneTurns, Linger
 
 
 def add_place(world, now, name, team=None):
@@ -299,6 +301,67 @@ def test_a_lane_that_is_held_is_sent_again_in_a_moment(places, now, monkeypatch,
     assert Event.select().count() == 0
     lane_actors.normalize(service_row)
     assert Event.select().count() == 1
+
+
+@needs_row_locks
+def test_a_lane_that_others_lock_all_the_time_gets_its_turn(places, now, monkeypatch):
+    """PostgreSQL gives the lock to the other thread that waits, and never to one that does not wait."""
+    service_row, wake_ups, done = places[0].service.id, deque(), threading.Event()
+    monkeypatch.setattr(lane_actors, "_linger", Linger())
+    monkeypatch.setattr(lane_actors, "_busy_lanes", BusyLanes())
+    monkeypatch.setattr(lane_actors, "_large_lanes", set())
+    monkeypatch.setattr(broker, "enqueue", lambda message, delay=None: wake_ups.append(message))
+    accept_critical(places[0], now)
+
+    def lock_again_and_again():
+        while not done.is_set():
+            with connection(), get_store().write_transaction():
+                lock_service(service_row)
+                done.wait(0.008)
+        db.close()
+
+    others = [threading.Thread(target=lock_again_and_again) for _ in range(2)]
+    for other in others:
+        other.start()
+    ends_at = monotonic() + 3
+    while not Event.select().count() and monotonic() < ends_at:
+        lane_actors.normalize(service_row)
+        # A wake-up comes after each turn that found the lane locked.
+        assert wake_ups
+        wake_ups.clear()
+        done.wait(0.015)
+    done.set()
+    for other in others:
+        other.join()
+
+    assert Event.select().count() == 1
+
+
+@pytest.mark.parametrize("running", ["nothing", "lingering", "gathering", "alone"])
+def test_a_wake_up_is_covered_by_running_work(places, monkeypatch, running):
+    service_row, account = places[0].service.id, places[0].account.id
+    monkeypatch.setattr(lane_actors, "_linger", Linger())
+    monkeypatch.setattr(lane_actors, "_accounts", {service_row: account})
+    monkeypatch.setattr(lane_actors, "_gatherings", {account: Gathering()})
+    monkeypatch.setattr(lane_actors, "turns", LaneTurns())
+    lane, found = (service_row, process_lane.get_segment("normalize").name), []
+
+    def ask(*_):
+        found.append(broker.is_covered("pipeline.normalize", (service_row,)))
+        return []
+
+    if running == "lingering":
+        for _ in range(2):
+            lane_actors._linger.record_turn(lane, 1)
+        ask()
+    elif running == "gathering":
+        lane_actors._gatherings[account].work(places[1].service.id, ask, 0.0)
+    elif running == "alone":
+        lane_actors.turns.work(lane, ask)
+    else:
+        ask()
+
+    assert found == [running != "nothing"]
 
 
 @needs_row_locks
