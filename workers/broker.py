@@ -76,7 +76,7 @@ class Broker(dramatiq.Broker):
         """
         self._covers[queue_name] = is_covered
 
-    def is_covered(self, queue_name: str, args: tuple[Any, ...]) -> bool:
+    def is_covered(self, queue_name: str, args: tuple[object, ...]) -> bool:
         cover = self._covers.get(queue_name)
         try:
             return cover is not None and cover(*args)
@@ -161,7 +161,7 @@ class QueueConsumer(Consumer):
         self._taken.clear()
 
 
-def _parse(queue_name: str, member: bytes) -> tuple[Any, ...] | None:
+def _parse(queue_name: str, member: bytes) -> tuple[object, ...] | None:
     try:
         return tuple(json.loads(member))
     except (ValueError, TypeError):
@@ -169,7 +169,7 @@ def _parse(queue_name: str, member: bytes) -> tuple[Any, ...] | None:
         return None
 
 
-def _build_message(queue_name: str, args: tuple[Any, ...]) -> MessageProxy:
+def _build_message(queue_name: str, args: tuple[object, ...]) -> MessageProxy:
     return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}, queue_name))
 
 
