@@ -73,7 +73,9 @@ def test_an_update_that_comes_again_does_nothing(send, notification, world, now)
 def test_workers_are_woken_after_the_commit(send, notification, world, monkeypatch):
     in_transaction = []
     Message.update(state=MessageStatus.SENT).execute()
-    monkeypatch.setattr(broker, "enqueue", lambda message: in_transaction.append(db.in_transaction()))
+    monkeypatch.setattr(
+        broker, "enqueue", lambda message, delay=None: in_transaction.append(db.in_transaction())
+    )
     send(press(notification))
 
     assert in_transaction
