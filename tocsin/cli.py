@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "clock": ("tocsin.commands.installation.processes:clock", "Run a clock process."),
     "listener": (
         "tocsin.commands.installation.processes:listener",
-        "Run a listener process, for Slack over a connection and for Telegram.",
+        "Run a listener process, for Slack over a connection, Telegram, and alerts by mail.",
     ),
     "migrate": (
         "tocsin.commands.installation.processes:migrate",

@@ -194,7 +194,7 @@ APPLICATIONS: dict[str, Application] = {
         ),
         Application(
             "85faf8b2-de49-4445-9550-a8c7490d0719", "Outgoing Webhook", "outgoing_webhook",
-            "Changes of incidents to another program. It is stored, but nothing is sent yet.",
+            "Changes of incidents to another program, as requests to its URL.",
             "API", IntegrationType.OUTBOUND,
         ),
     )

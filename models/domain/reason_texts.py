@@ -196,6 +196,7 @@ ENGLISH = {
     "unverified_elsewhere": "{contact} is not verified, so this goes to the user's own e-mail address.",
     "failed_elsewhere": "No message could be sent to {contact}, so this goes to the user's own e-mail address.",
     "next_contact": "The message to {contact} could not be sent, so this is sent without delay.",
+    "next_contact_limit": "{contact} has got as many messages as its limit allows, so this is sent without delay.",
     "own_address": "the user's own e-mail address",
     "step_early": "The next step is taken early, because nobody of escalation {step} could be notified.",
     "policy_reaches_nobody": "Policy {policy} names nobody.",

@@ -13,6 +13,7 @@ from models.domain.channels import DELIVERY_CHANNELS, get_channel_name
 from models.domain.enums import (
     AlertType,
     IncidentStatus,
+    MessageKind,
     MessageStatus,
     NotificationStatus,
     ProviderState,
@@ -406,13 +407,15 @@ def describe_notification(notification: Notification) -> str:
     """Return what became of a notification as a part of a sentence, with the names of person and channel."""
     message, person = notification.message, get_display_name(notification.user)
     by = name_channel(get_channel_name(message.channel))
+    if message.kind == MessageKind.BUNDLE:
+        by += " in a bundle"
     outcome, state = notification.outcome, NotificationStatus(notification.state)
     if state is NotificationStatus.SENT:
         return f"sent to {person} by {by}: {write_clause(notification.reason)}"
     if state is not NotificationStatus.PENDING:
         why = write_clause(outcome) if outcome is not None else state.name.lower()
         return f"not sent to {person} by {by}: {why}"
-    if message.attempts:
+    if message.attempts or message.outcome is not None:
         return f"not sent to {person} by {by} yet: {_describe_delay(message.outcome)}"
     delay = (notification.not_before - notification.incident.run_started_at).total_seconds()
     after = f", after {format_duration(round(delay))}" if round(delay) > 0 else ""

@@ -142,6 +142,8 @@ def _move(
         outcome=make_reason("not_sent_yet").add(why),
         next_attempt_at=_get_due_time(message, contact, kind, now),
     )
+    if bundle.failed_over_at is not None:
+        Message.update(failed_over_at=None, failed_over=None).where(Message.id == bundle.id).execute()
     Notification.update(message=bundle).where(Notification.id.in_(list(notifications))).execute()
     if others:
         Notification.update(message=bundle).where(
@@ -163,7 +165,8 @@ def _select_open(message: Message, contact: int | None, kind: MessageKind) -> pe
         Message.claimed_until.is_null(),
         # What joins a bundle that was tried could be lost with it.
         Message.attempts == 0,
-        Message.failed_over_at.is_null(),
+        # What joins after the fail-over to another contact fails over, too, at the next pass.
+        Message.failed_over_at.is_null() | Message.failed_over,
     )
 
 

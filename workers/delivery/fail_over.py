@@ -66,7 +66,9 @@ def notify_next_contact(message_row: int, now: datetime) -> bool:
     name = message.contact.name if message.contact is not None else make_reason("deleted_contact")
     if message.contact is None and message.channel == USER_EMAIL_CHANNEL:
         name = make_reason("own_address")
-    why = make_reason("next_contact", contact=name)
+    # A bundle that was not tried waits until its contact may get a message again.
+    is_limited = message.kind == MessageKind.BUNDLE and not message.attempts
+    why = make_reason("next_contact_limit" if is_limited else "next_contact", contact=name)
     found = _notify_next(message, urgent, why, now)
     done = Message.update(failed_over_at=now, failed_over=found)
     done.where(Message.id == message_row).execute()
@@ -200,11 +202,10 @@ def fail_over_late(now: datetime, down: Collection[int] = ()) -> list[int]:
 def _find_late(now: datetime, down: Collection[int]) -> list[int]:
     before = now - FAIL_OVER_AFTER
     is_ordinary, is_bundle = Message.kind.is_null(), Message.kind == MessageKind.BUNDLE
-    # The outcome of a message that was not tried says that the host of its address accepts nothing now. That
-    # of a bundle says why it is one, and it is late only after its own time.
-    is_paused = (Message.attempts == 0) & Message.outcome.is_null(False) & is_ordinary
-    is_late_bundle = is_bundle & (Message.next_attempt_at <= before)
-    is_held = (Message.channel.in_(list(down)) & (is_ordinary | is_late_bundle)) | is_paused
+    # The outcome of a message that was not tried says why: the host of its address accepts nothing now, or it
+    # is a bundle, which waits until its contact may get a message again.
+    is_paused = (Message.attempts == 0) & Message.outcome.is_null(False)
+    is_held = Message.channel.in_(list(down)) | is_paused
     late = (
         Message.select(Message.id)
         .join(Notification, on=(Notification.message == Message.id))
@@ -240,7 +241,10 @@ def _fail_over(row: int, now: datetime) -> bool:
         alternate = notify_user_email(row, now, Cause.FAILED)
         if alternate is not None:
             held = take_turns(alternate, now, FAIL_OVER_AFTER) + FAIL_OVER_AFTER
-            Message.update(next_attempt_at=held).where(Message.id == row).execute()
+            # Not before its own time: a bundle waits for the limit of its contact.
+            Message.update(next_attempt_at=max(held, locked.next_attempt_at)).where(
+                Message.id == row
+            ).execute()
     # Also without another contact: this is done once.
     done = Message.update(failed_over_at=now).where(Message.id == row, Message.failed_over_at.is_null())
     done.execute()

@@ -3,13 +3,17 @@
 import json
 from datetime import timedelta
 
+import pytest
+
 from models.domain.enums import ContactType, IncidentStatus, MessageKind, MessageStatus, NotificationStatus
 from models.domain.message_limits import MESSAGE_LIMITS
-from models.domain.reasons import make_reason
+from models.domain.reasons import make_reason, write_clause
+from models.reports.alert_trace import describe_notification
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
+from models.tables.users import ContactMethod
 from tests.support.alerts import accept
-from tests.support.delivery.http_channels import add_contact, alert_at
+from tests.support.delivery.http_channels import HttpChannel, add_channel, add_contact, alert_at, start_inbox
 from tests.support.scenarios.bundles import LIMIT, PUSH, deliver_to, inbox
 from workers.alerts import process_lane
 from workers.delivery import deliver
@@ -17,6 +21,7 @@ from workers.delivery import deliver
 __all__ = ["deliver_to", "inbox"]
 
 PHONE = ContactType.PHONE
+SECOND_CHANNEL = 191
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
@@ -52,6 +57,71 @@ def test_a_resolve_before_the_bundle_is_sent_cancels_its_notification(world, now
     # One is left, so the message is about this one, with its buttons.
     assert list_texts(inbox)[-1].startswith(f"[Checkout] #{LIMIT.most + 1} Disk")
     assert Notification.get(Notification.incident == last).state == NotificationStatus.CANCELLED
+
+
+@pytest.fixture
+def second_inbox(world, monkeypatch):
+    """The server of Alice's second contact. Its rule has a delay of an hour."""
+    with start_inbox() as second_inbox:
+        add_channel(monkeypatch, SECOND_CHANNEL, HttpChannel(second_inbox.url))
+        add_contact(world.alice, SECOND_CHANNEL, "b", 60)
+        yield second_inbox
+
+
+def send_both(at):
+    deliver.fail_over_late(at)
+    for channel in (PUSH, SECOND_CHANNEL):
+        deliver.send_due(channel, at)
+
+
+def get_contact(channel):
+    return ContactMethod.get(ContactMethod.contact_type == channel)
+
+
+def use_up_limit(world, now):
+    for number in range(LIMIT.most):
+        alert_at(world, now, f"first{number}")
+    deliver.send_due(PUSH, now)
+    Incident.update(status=IncidentStatus.RESOLVED).execute()
+
+
+def test_what_a_limit_holds_back_goes_to_the_next_contact_after_a_minute(world, now, inbox, second_inbox):
+    use_up_limit(world, now)
+    alert_at(world, now + SECOND, "db1", "Disk 1")
+    for passed in (1, 30, 60):
+        send_both(now + passed * SECOND)
+    assert second_inbox.taken == []
+    last = Incident.select().order_by(Incident.id.desc()).get()
+    held = Notification.get(Notification.incident == last, Notification.contact == get_contact(PUSH))
+    expected = "not sent to Alice by test 190 in a bundle yet: the contact got 10 messages within 5 minutes"
+    assert describe_notification(held) == expected
+    send_both(now + 61 * SECOND)
+
+    (text,) = list_texts(second_inbox)
+    assert "Disk 1" in text
+    sent = Message.get(Message.channel == SECOND_CHANNEL, Message.state == MessageStatus.SENT)
+    why = Notification.get(Notification.message == sent).reason
+    assert "has got as many messages as its limit allows" in write_clause(why)
+    # The first contact gets its bundle, too, when it may.
+    send_both(now + LIMIT.window)
+    assert "Disk 1" in list_texts(inbox)[-1]
+    assert len(second_inbox.taken) == 1
+
+
+def test_what_joins_a_bundle_that_was_late_goes_to_the_next_contact_at_once(world, now, inbox, second_inbox):
+    use_up_limit(world, now)
+    alert_at(world, now, "db1", "Disk 1")
+    send_both(now)
+    send_both(now + MINUTE)
+    assert len(second_inbox.taken) == 1
+    at = now + 2 * MINUTE
+    alert_at(world, at, "db2", "Disk 2")
+    send_both(at)
+    send_both(at + SECOND)
+
+    assert Message.select().where(Message.kind == MessageKind.BUNDLE).count() == 1
+    assert ["Disk 1" in text for text in list_texts(second_inbox)] == [True, False]
+    assert "Disk 2" in list_texts(second_inbox)[1]
 
 
 def test_a_storm_gives_a_bounded_number_of_messages_and_loses_no_notification(world, now, inbox):
