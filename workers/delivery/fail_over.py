@@ -35,6 +35,9 @@ from workers.delivery.fallback import (
 
 # The messages of one pass over late messages.
 PASS_LIMIT = 100
+# The newest notifications of a bundle that go to the next contact. A storm puts thousands into a bundle,
+# which would lock the database for seconds. The bundle itself is still sent, with all of them.
+BUNDLED_LIMIT = 100
 
 
 def lock_related(message: int) -> None:
@@ -60,14 +63,14 @@ def notify_next_contact(message_row: int, now: datetime) -> bool:
         return bool(message.failed_over)
     if message.requested_by is not None:
         return False
-    urgent = _load_urgent(message_row)
+    # A bundle that was not tried waits until its contact may get a message again.
+    is_limited = message.kind == MessageKind.BUNDLE and not message.attempts
+    urgent = _load_urgent(message_row, BUNDLED_LIMIT if is_limited else None)
     if not urgent:
         return False
     name = message.contact.name if message.contact is not None else make_reason("deleted_contact")
     if message.contact is None and message.channel == USER_EMAIL_CHANNEL:
         name = make_reason("own_address")
-    # A bundle that was not tried waits until its contact may get a message again.
-    is_limited = message.kind == MessageKind.BUNDLE and not message.attempts
     why = make_reason("next_contact_limit" if is_limited else "next_contact", contact=name)
     found = _notify_next(message, urgent, why, now)
     done = Message.update(failed_over_at=now, failed_over=found)
@@ -80,18 +83,20 @@ def list_urgent(message: int) -> list[int]:
     return [notification.id for notification in _load_urgent(message)]
 
 
-def _load_urgent(message: int) -> list[Notification]:
-    """Return the pending notifications of a message about open incidents of high urgency."""
+def _load_urgent(message: int, newest: int | None = None) -> list[Notification]:
+    """Return the pending notifications of a message about open incidents of high urgency.
+
+    All of them, or only this number of the newest.
+    """
     query = Notification.select().join(Incident)
-    return list(
-        query.where(
-            Notification.message == message,
-            Notification.state == NotificationStatus.PENDING,
-            Notification.kind != NotificationKind.RECOVERY,
-            Incident.urgency == Urgency.HIGH,
-            Incident.status != IncidentStatus.RESOLVED,
-        ).order_by(Notification.id)
+    urgent = query.where(
+        Notification.message == message,
+        Notification.state == NotificationStatus.PENDING,
+        Notification.kind != NotificationKind.RECOVERY,
+        Incident.urgency == Urgency.HIGH,
+        Incident.status != IncidentStatus.RESOLVED,
     )
+    return list(urgent.order_by(Notification.id.desc()).limit(newest))[::-1]
 
 
 def _notify_next(message: Message, urgent: Collection[Notification], why: Reason, now: datetime) -> bool:

@@ -16,7 +16,7 @@ from tests.support.alerts import accept
 from tests.support.delivery.http_channels import HttpChannel, add_channel, add_contact, alert_at, start_inbox
 from tests.support.scenarios.bundles import LIMIT, PUSH, deliver_to, inbox
 from workers.alerts import process_lane
-from workers.delivery import deliver
+from workers.delivery import deliver, fail_over
 
 __all__ = ["deliver_to", "inbox"]
 
@@ -122,6 +122,21 @@ def test_what_joins_a_bundle_that_was_late_goes_to_the_next_contact_at_once(worl
     assert Message.select().where(Message.kind == MessageKind.BUNDLE).count() == 1
     assert ["Disk 1" in text for text in list_texts(second_inbox)] == [True, False]
     assert "Disk 2" in list_texts(second_inbox)[1]
+
+
+def test_of_a_large_bundle_only_the_newest_incidents_go_to_the_next_contact(
+    world, now, inbox, second_inbox, monkeypatch
+):
+    monkeypatch.setattr(fail_over, "BUNDLED_LIMIT", 3)
+    for number in range(LIMIT.most + 8):
+        alert_at(world, now, f"db{number}", f"Disk {number}")
+    send_both(now)
+    send_both(now + MINUTE)
+
+    sent = [text.partition("Disk ")[2].split()[0] for text in list_texts(second_inbox)]
+    assert sent == [str(LIMIT.most + number) for number in (5, 6, 7)]
+    send_both(now + LIMIT.window)
+    assert "8 more incidents" in list_texts(inbox)[-1]
 
 
 def test_a_storm_gives_a_bounded_number_of_messages_and_loses_no_notification(world, now, inbox):
