@@ -71,7 +71,9 @@ def notify_next_contact(message_row: int, now: datetime) -> bool:
     name = message.contact.name if message.contact is not None else make_reason("deleted_contact")
     if message.contact is None and message.channel == USER_EMAIL_CHANNEL:
         name = make_reason("own_address")
-    why = make_reason("next_contact_limit" if is_limited else "next_contact", contact=name)
+    why = make_reason("next_contact", contact=name)
+    if is_limited:
+        why = make_reason("next_contact_limit", contact=name)
     found = _notify_next(message, urgent, why, now)
     done = Message.update(failed_over_at=now, failed_over=found)
     done.where(Message.id == message_row).execute()
