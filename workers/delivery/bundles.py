@@ -24,6 +24,7 @@ from runtime.settings import Settings
 
 # The messages that are moved into a bundle in one transaction.
 MAX_MOVED = 500
+_ALTERNATE = Message.alias()
 # When a bundle is due if other workers send so much now that its limit has room only by the records.
 SHORT_DELAY = timedelta(seconds=10)
 
@@ -142,6 +143,7 @@ def _move(
         outcome=make_reason("not_sent_yet").add(why),
         next_attempt_at=_get_due_time(message, contact, kind, now),
     )
+    # What joins after the fail-over to another contact fails over, too, at the next pass.
     if bundle.failed_over_at is not None:
         Message.update(failed_over_at=None, failed_over=None).where(Message.id == bundle.id).execute()
     Notification.update(message=bundle).where(Notification.id.in_(list(notifications))).execute()
@@ -165,8 +167,8 @@ def _select_open(message: Message, contact: int | None, kind: MessageKind) -> pe
         Message.claimed_until.is_null(),
         # What joins a bundle that was tried could be lost with it.
         Message.attempts == 0,
-        # What joins after the fail-over to another contact fails over, too, at the next pass.
-        Message.failed_over_at.is_null() | Message.failed_over,
+        # A mail in place of it has the notifications of that time only.
+        ~peewee.fn.EXISTS(_ALTERNATE.select(peewee.SQL("1")).where(_ALTERNATE.instead_of == Message.id)),
     )
 
 

@@ -63,8 +63,7 @@ def notify_next_contact(message_row: int, now: datetime) -> bool:
         return bool(message.failed_over)
     if message.requested_by is not None:
         return False
-    # A bundle that was not tried waits until its contact may get a message again.
-    is_limited = message.kind == MessageKind.BUNDLE and not message.attempts
+    is_limited = _is_limited(message, now)
     urgent = _load_urgent(message_row, BUNDLED_LIMIT if is_limited else None)
     if not urgent:
         return False
@@ -78,6 +77,11 @@ def notify_next_contact(message_row: int, now: datetime) -> bool:
     done = Message.update(failed_over_at=now, failed_over=found)
     done.where(Message.id == message_row).execute()
     return found
+
+
+def _is_limited(message: Message, now: datetime) -> bool:
+    """Return whether a message is a bundle that waits until its contact may get a message again."""
+    return message.kind == MessageKind.BUNDLE and not message.attempts and message.next_attempt_at > now
 
 
 def list_urgent(message: int) -> list[int]:
@@ -209,10 +213,14 @@ def fail_over_late(now: datetime, down: Collection[int] = ()) -> list[int]:
 def _find_late(now: datetime, down: Collection[int]) -> list[int]:
     before = now - FAIL_OVER_AFTER
     is_ordinary, is_bundle = Message.kind.is_null(), Message.kind == MessageKind.BUNDLE
-    # The outcome of a message that was not tried says why: the host of its address accepts nothing now, or it
-    # is a bundle, which waits until its contact may get a message again.
-    is_paused = (Message.attempts == 0) & Message.outcome.is_null(False)
-    is_held = Message.channel.in_(list(down)) | is_paused
+    # The outcome of a message that was not tried says that the host of its address accepts nothing now. That
+    # of a bundle says why it is one.
+    is_paused = (Message.attempts == 0) & Message.outcome.is_null(False) & is_ordinary
+    # As _is_limited(). When its time has come, a bundle is late like other messages, but from that time on.
+    is_limited = is_bundle & (Message.attempts == 0) & (Message.next_attempt_at > now)
+    is_late_bundle = is_bundle & (Message.next_attempt_at <= before)
+    is_down = Message.channel.in_(list(down)) & (is_ordinary | is_late_bundle)
+    is_held = is_down | is_paused | is_limited
     late = (
         Message.select(Message.id)
         .join(Notification, on=(Notification.message == Message.id))
@@ -238,20 +246,21 @@ def _find_late(now: datetime, down: Collection[int]) -> list[int]:
 
 
 def _fail_over(row: int, now: datetime) -> bool:
-    """Notify the next contact of a late message, else the user's own e-mail address, in turn with it."""
+    """Notify the next contact of a late message, else the user's own e-mail address, in turn with it.
+
+    A bundle that waits for the limit of its contact is only late for the next contact: a mail in place of it
+    would wake nobody.
+    """
     locked = store().for_update(Message.select().where(Message.id == row), skip_locked=True).first()
     if locked is None or locked.state != MessageStatus.PENDING or locked.failed_over_at is not None:
         return False
     alternate = lock_alternate(row, locked.instead_of_id)
     lock_related(row)
-    if not notify_next_contact(row, now) and alternate is None:
+    if not notify_next_contact(row, now) and alternate is None and not _is_limited(locked, now):
         alternate = notify_user_email(row, now, Cause.FAILED)
         if alternate is not None:
             held = take_turns(alternate, now, FAIL_OVER_AFTER) + FAIL_OVER_AFTER
-            # Not before its own time: a bundle waits for the limit of its contact.
-            Message.update(next_attempt_at=max(held, locked.next_attempt_at)).where(
-                Message.id == row
-            ).execute()
+            Message.update(next_attempt_at=held).where(Message.id == row).execute()
     # Also without another contact: this is done once.
     done = Message.update(failed_over_at=now).where(Message.id == row, Message.failed_over_at.is_null())
     done.execute()

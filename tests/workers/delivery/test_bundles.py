@@ -15,6 +15,7 @@ from models.tables.users import ContactMethod
 from tests.support.alerts import accept
 from tests.support.delivery.http_channels import HttpChannel, add_channel, add_contact, alert_at, start_inbox
 from tests.support.scenarios.bundles import LIMIT, PUSH, deliver_to, inbox
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane
 from workers.delivery import deliver, fail_over
 
@@ -122,6 +123,26 @@ def test_what_joins_a_bundle_that_was_late_goes_to_the_next_contact_at_once(worl
     assert Message.select().where(Message.kind == MessageKind.BUNDLE).count() == 1
     assert ["Disk 1" in text for text in list_texts(second_inbox)] == [True, False]
     assert "Disk 2" in list_texts(second_inbox)[1]
+
+
+def test_a_bundle_of_the_only_contact_waits_and_the_next_person_is_notified_early(world, now, inbox):
+    """A mail in place of the bundle would wake nobody."""
+    add_contact(world.bob, PUSH, "b")
+    set_policy(world, (0, world.alice), (30, world.bob))
+    use_up_limit(world, now)
+    alert_at(world, now, "db1", "Disk 1")
+    for minutes in (0, 1, 2):
+        alert_at(world, now + minutes * MINUTE, f"other{minutes}")
+        deliver.send_due(PUSH, now + minutes * MINUTE)
+        deliver.fail_over_late(now + minutes * MINUTE)
+        deliver.send_due(PUSH, now + minutes * MINUTE)
+
+    assert Message.select().where(Message.kind == MessageKind.BUNDLE).count() == 1
+    mails = Message.select().where(Message.channel == ContactType.EMAIL)
+    assert {row.user for row in mails} == {world.bob}
+    assert [path for path, _ in inbox.taken[LIMIT.most :]].count("/b") > 0
+    deliver.send_due(PUSH, now + LIMIT.window)
+    assert list_texts(inbox)[-1].startswith("[Checkout] 4 more incidents")
 
 
 def test_of_a_large_bundle_only_the_newest_incidents_go_to_the_next_contact(
