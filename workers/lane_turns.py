@@ -114,18 +114,18 @@ class LaneTurns:
 class BusyLanes:
     """Remember which lanes are locked by other transactions. Let one thread at a time wait for one of them.
 
-    A lane that is locked is tried again in a moment, without waiting. But PostgreSQL gives a lock to whoever
-    waits for it, so that a lane that many requests lock would never get its turn. After QUEUE_AFTER_S, a
-    thread waits for it.
+    A lane that is locked is tried again in a moment, without waiting. But PostgreSQL gives a lock to the
+    transactions that wait for it, so that a lane that many requests lock would never get its turn. After
+    BLOCK_AFTER_S, a thread waits for it.
     """
 
-    QUEUE_AFTER_S = 0.15
+    BLOCK_AFTER_S = 0.15
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Lane -> when it was found locked for the first time.
         self._since: dict[Hashable, float] = {}
-        self._queueing = threading.Lock()
+        self._blocking = threading.Lock()
 
     def record(self, lane: Hashable, *, is_busy: bool) -> None:
         """Record whether the lane was locked at its turn."""
@@ -138,17 +138,17 @@ class BusyLanes:
     def is_starving(self, lane: Hashable) -> bool:
         """Return whether the lane was locked at each turn for so long that a thread should wait for it."""
         with self._lock:
-            return monotonic() - self._since.get(lane, math.inf) >= self.QUEUE_AFTER_S
+            return monotonic() - self._since.get(lane, math.inf) >= self.BLOCK_AFTER_S
 
     @contextmanager
-    def queue_for(self, lane: Hashable) -> Iterator[bool]:
+    def let_one_block(self, lane: Hashable) -> Iterator[bool]:
         """Yield whether this thread may wait for the lane: it is starving, and no other thread waits."""
-        may_queue = self.is_starving(lane) and self._queueing.acquire(blocking=False)
+        may_block = self.is_starving(lane) and self._blocking.acquire(blocking=False)
         try:
-            yield may_queue
+            yield may_block
         finally:
-            if may_queue:
-                self._queueing.release()
+            if may_block:
+                self._blocking.release()
 
 
 class Gathering:

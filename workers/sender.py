@@ -7,6 +7,7 @@ linger: then its wake-ups are dropped for a moment, and it gets one wake-up at t
 """
 
 import heapq
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -118,9 +119,7 @@ class QueueSender:
     def end_lingers(self) -> None:
         """End the lingers of this process now: it will not be there at their end."""
         with self._changed:
-            for _, wake_up in self._lingering:
-                self._batch.linger_ends.setdefault(wake_up, time.time())
-            self._lingering.clear()
+            self._end_lingering(math.inf)
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -150,17 +149,16 @@ class QueueSender:
         """Wait for something to send or the end of a linger. Return an empty batch if the sender closes."""
         with self._changed:
             while not self._batch and not self._closed.is_set():
-                self._end_lingering()
+                self._end_lingering(time.monotonic())
                 if not self._batch:
                     ends_at = self._lingering[0][0] if self._lingering else None
                     self._changed.wait(None if ends_at is None else max(ends_at - time.monotonic(), 0.0))
-            self._end_lingering()
+            self._end_lingering(time.monotonic())
             batch, self._batch = self._batch, _Batch()
             self._sending = bool(batch)
             return batch
 
-    def _end_lingering(self) -> None:
-        now = time.monotonic()
+    def _end_lingering(self, now: float) -> None:
         while self._lingering and self._lingering[0][0] <= now:
             _, member = heapq.heappop(self._lingering)
             self._batch.linger_ends.setdefault(member, time.time())

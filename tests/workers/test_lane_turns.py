@@ -154,19 +154,19 @@ def test_a_lane_is_requested_again_only_while_a_thread_works_on_it():
     assert not turns.work(1, lambda: None)
 
 
-def test_a_thread_may_queue_for_a_lane_that_was_busy_for_a_while(clock):
+def test_a_thread_may_block_for_a_lane_that_was_busy_for_a_while(clock):
     lanes = BusyLanes()
     lanes.record("lane", is_busy=True)
-    with lanes.queue_for("lane") as may_queue:
-        assert not may_queue
+    with lanes.let_one_block("lane") as may_block:
+        assert not may_block
     clock[0] += 0.1
     lanes.record("lane", is_busy=True)
     clock[0] += 0.1
 
     assert lanes.is_starving("lane")
     assert not lanes.is_starving("other")
-    with lanes.queue_for("lane") as may_queue:
-        assert may_queue
+    with lanes.let_one_block("lane") as may_block:
+        assert may_block
 
 
 def test_a_lane_that_got_its_turn_is_not_waited_for(clock):
@@ -184,7 +184,7 @@ def test_only_one_thread_waits_for_busy_lanes(clock):
         lanes.record(lane, is_busy=True)
     clock[0] += 10
 
-    with lanes.queue_for("lane") as first, lanes.queue_for("other") as second:
+    with lanes.let_one_block("lane") as first, lanes.let_one_block("other") as second:
         assert (first, second) == (True, False)
-    with lanes.queue_for("other") as later:
+    with lanes.let_one_block("other") as later:
         assert later

@@ -22,8 +22,6 @@ GATHERING_S = 0.25
 
 _linger = Linger()
 _busy_lanes = BusyLanes()
-# In place of the account of a service that was deleted, and of one that is not known yet.
-DELETED, NO_ACCOUNT = 0, -1
 # By account, so that no account waits for the lanes of another one.
 _gatherings: dict[int, Gathering] = {}
 _accounts: dict[int, int] = {}
@@ -62,10 +60,10 @@ def _is_covered(service_row: int, stage: str) -> bool:
     if _needs_no_turn((service_row, segment.name)):
         return True
     # Only of a lane that was processed before: nothing may wait for the database here.
-    gathering = _gatherings.get(_accounts.get(service_row, NO_ACCOUNT))
-    return (
-        _is_common(service_row, segment) and gathering is not None and gathering.add_to_running(service_row)
-    )
+    account = _accounts.get(service_row)
+    if account is None or not _is_common(service_row, segment):
+        return False
+    return _gatherings.setdefault(account, Gathering()).add_to_running(service_row)
 
 
 def _needs_no_turn(lane: tuple[int, str]) -> bool:
@@ -102,7 +100,7 @@ def _get_gathering(service_row: int) -> Gathering:
     """
     account = _accounts.get(service_row)
     if account is None:
-        account = _accounts[service_row] = load_accounts([service_row]).get(service_row, DELETED)
+        account = _accounts[service_row] = load_accounts([service_row]).get(service_row, 0)
     return _gatherings.setdefault(account, Gathering())
 
 
@@ -136,9 +134,9 @@ def _process_alone(service_row: int, segment: Segment) -> None:
 
     def work() -> None:
         nonlocal more, is_busy
-        with _busy_lanes.queue_for(lane) as may_queue:
+        with _busy_lanes.let_one_block(lane) as may_block:
             result = process_lane.run(
-                service_row, segment.name, process_lane.SLICE_S, is_enough, blocking=may_queue
+                service_row, segment.name, process_lane.SLICE_S, is_enough, blocking=may_block
             )
         more, is_busy = result.more, result.is_busy
         _busy_lanes.record(lane, is_busy=is_busy)
