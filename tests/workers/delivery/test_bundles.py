@@ -49,7 +49,7 @@ def test_what_exceeds_the_limit_is_in_one_bundle(world, now, inbox):
 
 def test_a_resolve_before_the_bundle_is_sent_cancels_its_notification(world, now, inbox):
     for number in range(LIMIT.most + 2):
-        alert_at(world, now, f"db{number}", f"Disk {number}")
+        alert_at(world, now + (number - 60) * SECOND, f"db{number}", f"Disk {number}")
     deliver.send_due(PUSH, now)
     last = Incident.select().order_by(Incident.id.desc()).get()
     Incident.update(status=IncidentStatus.RESOLVED).where(Incident.id == last.id).execute()
@@ -150,7 +150,7 @@ def test_of_a_large_bundle_only_the_newest_incidents_go_to_the_next_contact(
 ):
     monkeypatch.setattr(fail_over, "BUNDLED_LIMIT", 3)
     for number in range(LIMIT.most + 8):
-        alert_at(world, now, f"db{number}", f"Disk {number}")
+        alert_at(world, now + (number - 20) * SECOND, f"db{number}", f"Disk {number}")
     send_both(now)
     send_both(now + MINUTE)
 
