@@ -131,7 +131,7 @@ class _ReceiptQueries:
         if head and (head[0][3] or head[0][1] > limit):
             receipt, _, _, done, events_written = head[0]
             piece = pieces.get_piece(receipt, lane, done or 0, events_written or 0, limit)
-            rows = self.no_body.rows(lane=row, receipts=[receipt])
+            rows = self.no_body.rows(lane=row, receipts=[receipt], last=receipt)
             return [_build_stored(*columns, piece=piece) for columns in rows]
         if in_pieces:
             pieces.drop(lane)
@@ -142,7 +142,7 @@ class _ReceiptQueries:
             if taken and (total > limit or size > MAX_BYTES):
                 break
             taken.append(receipt)
-        rows = self.bodies.rows(lane=row, receipts=taken) if taken else []
+        rows = self.bodies.rows(lane=row, receipts=taken, last=taken[-1]) if taken else []
         return [_build_stored(*rest, headers=headers, body=bytes(body)) for *rest, headers, body in rows]
 
 
@@ -188,7 +188,8 @@ def _build_queries(owner: str, condition: Callable[[], peewee.Expression]) -> _R
     def select_taken(*more: peewee.ColumnBase) -> peewee.ModelSelect:
         times = (Receipt.received_at, Receipt.replayed_at)
         columns = (Receipt.trace_id, Receipt.id, Receipt.integration, *times, Receipt.source, *more)
-        return select_pending(*columns).where(in_bound(Receipt.id, "receipts"))
+        # Without a limit by number, PostgreSQL would read all pending receipts of the lane for each batch.
+        return select_pending(*columns).where(Receipt.id <= bind("last"), in_bound(Receipt.id, "receipts"))
 
     return _ReceiptQueries(
         owner,

@@ -1,0 +1,34 @@
+"""A batch reads its own receipts, also while many others of its lane are pending."""
+
+import json
+
+import pytest
+
+from models.store.base import db, store
+from models.tables.events import Receipt
+from tests.support.alerts import accept
+from workers.alerts.pending import load_pending_receipts
+
+
+def count_filtered(plan):
+    """Return how many rows PostgreSQL read and did not return."""
+    inner = sum(count_filtered(each) for each in plan.get("Plans", ()))
+    return inner + plan.get("Rows Removed by Filter", 0) * plan["Actual Loops"]
+
+
+@pytest.mark.parametrize("statement", [0, 1], ids=["heads", "bodies"])
+def test_no_other_pending_receipt_is_read(world, now, statements, statement):
+    if store().name != "postgresql":
+        pytest.skip("SQLite does not say how many rows it reads")
+    for _ in range(200):
+        accept(world, now, message="Disk full")
+    db.execute_sql("ANALYZE receipt")
+
+    with statements() as seen:
+        taken = load_pending_receipts(world.service.id, 20)
+
+    assert [work.receipt for work in taken] == [row.id for row in Receipt.select().order_by(Receipt.id)][:20]
+    sql, parameters = seen[statement]
+    ((plan,),) = db.execute_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters).fetchall()
+    found = plan if isinstance(plan, list) else json.loads(plan)
+    assert count_filtered(found[0]["Plan"]) == 0
