@@ -1,19 +1,17 @@
 """The values of an alert in the pipeline: frozen, and without database rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from models.domain.copying import build_copier
 from models.domain.effects import Author
 from models.domain.enums import AlertType, AuthorKind, Urgency
 from models.domain.facts import LaneFacts
 from models.domain.reasons import Reason
+from models.domain.values import Value, new_field, replace
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedAlert:
+class ParsedAlert(Value, frozen=True):
     """One alert as its source sent it, after cleaning.
 
     - `entity_id`: None if the source gave none.
@@ -39,13 +37,13 @@ class ParsedAlert:
     summary: str = ""
     alert_type: AlertType = AlertType.INFO
     entity_id: str | None = None
-    payload: Mapping[str, Any] = field(default_factory=dict)
+    payload: Mapping[str, Any] = new_field(default_factory=dict)
     urls: tuple[Mapping[str, str], ...] = ()
     images: tuple[Mapping[str, str], ...] = ()
     notes: tuple[Mapping[str, str], ...] = ()
     suppressed: bool = False
     source_at: datetime | None = None
-    requested_options: Mapping[str, Any] = field(default_factory=dict)
+    requested_options: Mapping[str, Any] = new_field(default_factory=dict)
     read_as_generic: str = ""
     incident_note: str = ""
     is_comment: bool = False
@@ -60,8 +58,7 @@ class ParsedAlert:
     is_own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentOptions:
+class IncidentOptions(Value, frozen=True):
     """What the sender and the rules set for the incident of the alert.
 
     References are row numbers, people are usernames. None means that the value of the service applies.
@@ -92,8 +89,7 @@ NO_OPTIONS = IncidentOptions()
 NO_INTEGRATION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Value, frozen=True):
     """A parsed alert with its identity: where, when and in which order Tocsin accepted the alert.
 
     `event_id` never changes. `accepted_at` is the `now` of every decision about the alert, so that the batch
@@ -141,8 +137,8 @@ class Alert:
         is_same = all(getattr(self.parsed, name) == value for name, value in changes.items())
         if is_same and (entity_id or self.entity_id) == self.entity_id:
             return self
-        parsed = self.parsed if is_same else _copy_parsed(self.parsed, changes)
-        return _copy_alert(self, {"entity_id": entity_id or self.entity_id, "parsed": parsed})
+        parsed = self.parsed if is_same else replace(self.parsed, **changes)
+        return replace(self, entity_id=entity_id or self.entity_id, parsed=parsed)
 
     def with_options(self, **changes: Any) -> "Alert":
         """Return this alert with other incident options: a copy, if it differs."""
@@ -152,12 +148,7 @@ class Alert:
             getattr(options, name) == value for name, value in changes.items()
         ):
             return self
-        return _copy_alert(self, {"options": _copy_options(options, changes)})
-
-
-_copy_alert = build_copier(Alert)
-_copy_parsed = build_copier(ParsedAlert)
-_copy_options = build_copier(IncidentOptions)
+        return replace(self, options=replace(options, **changes))
 
 
 def build_alert_author(alert: Alert) -> Author:

@@ -4,11 +4,11 @@ A repeated alert only moves the time at which its entity expires; it is not stor
 as an alert again, as with the default `repeat_interval` of Alertmanager (decision 0075).
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.domain.effects import Decision, EntityState, SaveEntity
 from models.domain.enums import AlertType
+from models.domain.values import replace
 from pipeline.alert import Alert, ParsedAlert
 
 # For an alert without `endsAt`: the default `resolve_timeout` of Alertmanager.

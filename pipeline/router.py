@@ -5,13 +5,14 @@ The actions of the first rule that matches apply (contract section 4.7). The sta
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from models.domain.effects import Effect
 from models.domain.enums import RouterAction
 from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.rules import rulesets
 from pipeline.rules.conditions import Budget, Subject

@@ -1,7 +1,6 @@
 """Run alerts in order through the stages of a segment; each alert sees the effects of those before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -10,6 +9,7 @@ from models.domain.effects import ChangeSet, CreateNotification, Decision, Effec
 from models.domain.enums import Urgency, WorkState
 from models.domain.facts import Reference
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import Value, list_fields, replace
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
@@ -21,8 +21,7 @@ from pipeline.topology import Segment, Stage
 MAX_RULE_WORK = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class AlertInProgress:
+class AlertInProgress(Value, frozen=True):
     """An alert between two stages, with the reasons and rule records so far.
 
     `next_stage` is set if the alert does not start at the first stage of its segment. `service` (row number)
@@ -212,7 +211,7 @@ def build_segment_event(
     )
 
 
-_OPTION_NAMES = tuple(field.name for field in fields(IncidentOptions))
+_OPTION_NAMES = list_fields(IncidentOptions)
 _get_options = attrgetter(*_OPTION_NAMES)
 
 

@@ -4,12 +4,13 @@ A tool of the catalogue (models/domain/applications.py) without a normalizer is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from models.domain.applications import KINDS
 from models.domain.facts import SourceFacts
 from models.domain.reasons import Reason
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources import (
     alertmanager,

@@ -24,9 +24,10 @@ ENQUEUE = "workers.queue"
 PURE = ("models.domain", "pipeline", "schedules")
 # The process that runs periodic jobs stands in schedules, but is a shell.
 CLOCK_PROCESS = "schedules.clock_process"
-# What pure code may import of others: JSON Logic and patterns for conditions, a typed decoder for bodies, and
-# the check of a signature.
+# What pure code may import of others: JSON Logic and patterns for conditions, a typed decoder for bodies and
+# the base of values, and the check of a signature.
 PURE_LIBRARIES = {
+    "models.domain.values": {"msgspec"},
     "pipeline.rules": {"datalogic_py", "re2", "msgspec"},
     "pipeline.sources": {"msgspec"},
     "pipeline.sources.native.sns": {"cryptography"},

@@ -7,12 +7,13 @@ applies to every alert that was accepted after the answer to that change.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from models.domain.effects import IncidentState
 from models.domain.facts import LaneFacts, OnCallConfig
+from models.domain.values import replace
 from models.load.lane import (
     ConfigKeys,
     build_service,

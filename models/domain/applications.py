@@ -5,9 +5,10 @@
 published examples contain are kept, so that these examples work.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from models.domain.enums import IntegrationType
+from models.domain.values import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The pure code in pipeline/ and schedules/ returns effects; models/write/apply.py
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -20,10 +20,10 @@ from models.domain.enums import (
     WorkState,
 )
 from models.domain.reasons import Reason
+from models.domain.values import Value, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Value, frozen=True):
     """The author of a change. `user` is a User row number; `name` is shown in reasons and logs.
 
     `alert` is the unique_id of the alert that caused the change.
@@ -39,8 +39,7 @@ class Author:
         return self.kind in (AuthorKind.USER, AuthorKind.LINK, AuthorKind.COMMAND)
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentState:
+class IncidentState(Value, frozen=True):
     """An incident as a row. References are row numbers; times are aware UTC.
 
     - `row` and `number` (the number that people see) are None until the incident is written. `unique_id` is
@@ -103,8 +102,7 @@ def restarted_escalation(escalation_run: int, now: datetime) -> dict[str, object
     return {**run, "escalating": True, "next_step": 0, "paged_someone": False, "exhausted": False}
 
 
-@dataclass(frozen=True, slots=True)
-class EntityState:
+class EntityState(Value, frozen=True):
     """An entity as a row.
 
     - `incident`: the unique_id of the open incident that holds the entity.
@@ -143,8 +141,7 @@ class EntityState:
         return replace(self, firing=False, incident=None, deferred_alert=deferred_alert)
 
 
-@dataclass(frozen=True, slots=True)
-class EventState:
+class EventState(Value, frozen=True):
     """One alert at the end of the pipeline or at a queue split (`stage` is then the next stage)."""
 
     unique_id: str
@@ -171,8 +168,7 @@ class EventState:
     error: Reason | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimerState:
+class TimerState(Value, frozen=True):
     """A timer as a row. `key` identifies the timer within its incident.
 
     `once`: the timer is not created again after it has fired. `get_expected_timers` sets it, by the table of
@@ -186,8 +182,7 @@ class TimerState:
     once: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NotificationState:
+class NotificationState(Value, frozen=True):
     """One reason to notify a person through a contact (None: the user's own e-mail address).
 
     `group_key` contains the kind of the reason, the step and the delay. Notifications that one transaction
@@ -220,18 +215,15 @@ class NotificationState:
 # --- effects -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SaveIncident:
+class SaveIncident(Value, frozen=True):
     incident: IncidentState
 
 
-@dataclass(frozen=True, slots=True)
-class SaveEntity:
+class SaveEntity(Value, frozen=True):
     entity: EntityState
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseEntities:
+class ReleaseEntities(Value, frozen=True):
     """Release all entities of this incident; they then count as not firing.
 
     Deferred alerts of these entities stay deferred, unless a person released the entities (`by_person`).
@@ -241,15 +233,13 @@ class ReleaseEntities:
     by_person: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReclaimEntities:
+class ReclaimEntities(Value, frozen=True):
     """Give a reopened incident its entities back, except those that another open incident holds."""
 
     incident: str
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLog:
+class RecordLog(Value, frozen=True):
     incident: str
     at: datetime
     what: str
@@ -257,8 +247,7 @@ class RecordLog:
     author: Author
 
 
-@dataclass(frozen=True, slots=True)
-class ReconcileTimers:
+class ReconcileTimers(Value, frozen=True):
     """Make the stored timers of an incident equal to the expected timers; end the others with a reason.
 
     Each change of an incident returns this effect, so that the timers always follow from its state. A
@@ -271,13 +260,11 @@ class ReconcileTimers:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class CreateNotification:
+class CreateNotification(Value, frozen=True):
     notification: NotificationState
 
 
-@dataclass(frozen=True, slots=True)
-class CancelNotifications:
+class CancelNotifications(Value, frozen=True):
     """Cancel the pending notifications of an incident, with an outcome. Default: of all kinds."""
 
     incident: str
@@ -286,8 +273,7 @@ class CancelNotifications:
     kinds: frozenset[NotificationKind] = OPEN_KINDS
 
 
-@dataclass(frozen=True, slots=True)
-class AddNote:
+class AddNote(Value, frozen=True):
     """Add a note to an incident."""
 
     incident: str
@@ -296,8 +282,7 @@ class AddNote:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class AddTag:
+class AddTag(Value, frozen=True):
     """Add a team's tag (row number) to an incident, unless it has the tag already."""
 
     incident: str
@@ -306,8 +291,7 @@ class AddTag:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class AddResponder:
+class AddResponder(Value, frozen=True):
     """Ask a user or the people of a policy (row numbers) to help with an incident.
 
     A responder that the incident already has stays unchanged.
@@ -322,8 +306,7 @@ class AddResponder:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AssignRole:
+class AssignRole(Value, frozen=True):
     """Give a user one of the team's roles in an incident (row numbers), in place of the previous user."""
 
     incident: str
@@ -333,8 +316,7 @@ class AssignRole:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class AddTask:
+class AddTask(Value, frozen=True):
     """Add a task to an incident. `role` (row number) names the role that does the task."""
 
     incident: str
@@ -346,8 +328,7 @@ class AddTask:
     role: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyTaskTemplate:
+class ApplyTaskTemplate(Value, frozen=True):
     """Add the tasks of a team's template (row number) to an incident, once.
 
     The tasks are read when the effect is written. Their due times count from `at`.
@@ -359,8 +340,7 @@ class ApplyTaskTemplate:
     author: Author
 
 
-@dataclass(frozen=True, slots=True)
-class AdvanceRoundRobin:
+class AdvanceRoundRobin(Value, frozen=True):
     """Advance the round robin of a policy (row number) after it assigned an incident.
 
     `current` is the position of the target (from 0) that the decision read, `next` the new position.
@@ -371,8 +351,7 @@ class AdvanceRoundRobin:
     next: int
 
 
-@dataclass(frozen=True, slots=True)
-class SaveGroups:
+class SaveGroups(Value, frozen=True):
     """Store the values of the alert that opened an incident, as digests (models.domain.facts.GroupKey)."""
 
     incident: str
@@ -380,8 +359,7 @@ class SaveGroups:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class NotifyRecovery:
+class NotifyRecovery(Value, frozen=True):
     """Notify everybody who was notified of an incident that it is resolved, once for each escalation run."""
 
     incident: str
@@ -389,16 +367,14 @@ class NotifyRecovery:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectPing:
+class ExpectPing(Value, frozen=True):
     """Expect the next ping of an integration (row number) before this time, unless a later time is stored."""
 
     integration: int
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class SendOutbound:
+class SendOutbound(Value, frozen=True):
     """Send a change of an incident to the outbound integrations of its service (row number)."""
 
     incident: str
@@ -407,8 +383,7 @@ class SendOutbound:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class MailStakeholders:
+class MailStakeholders(Value, frozen=True):
     """Mail the stakeholders of an incident, each once for the same text.
 
     `users` are usernames, `teams` unique_ids, `emails` addresses in lower case; each may be unknown. Without
@@ -451,8 +426,7 @@ Effect = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Value, frozen=True):
     """What a stage decides about one alert.
 
     - `continues`: whether the alert continues to the next stage.

@@ -1,7 +1,7 @@
 """Facts: the frozen values that decisions read. models/load fills them from rows."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from models.domain.enums import (
     Urgency,
 )
 from models.domain.reasons import Reason
+from models.domain.values import replace
 
 
 @dataclass(frozen=True, slots=True)

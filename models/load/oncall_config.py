@@ -4,7 +4,6 @@ Call these functions inside the write transaction that writes the decision.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from models.domain.channels import CHANNELS
@@ -27,6 +26,7 @@ from models.domain.facts import (
     StepFacts,
     StepTarget,
 )
+from models.domain.values import replace
 from models.load.schedules import get_lookback_start, list_usernames, load_schedules
 from models.store.base import store
 from models.store.prepared import Prepared, in_bound, in_list

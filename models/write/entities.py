@@ -1,10 +1,10 @@
 """Write entities and events."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
 
 from models.domain.effects import EntityState, EventState, ReclaimEntities, ReleaseEntities
 from models.domain.enums import AlertType
+from models.domain.values import list_fields
 from models.store import bulk
 from models.tables.events import Entity, Event
 
@@ -75,7 +75,7 @@ def insert_events(events: list[EventState], incident_rows: Mapping[str, int]) ->
 
 # The fields of these states have the names of the columns.
 _COLUMNS = {
-    kind: tuple(field.name for field in fields(kind) if field.name != "is_repeated")
+    kind: tuple(name for name in list_fields(kind) if name != "is_repeated")
     for kind in (EntityState, EventState)
 }
 

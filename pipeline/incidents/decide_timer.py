@@ -1,11 +1,10 @@
 """Decide what a due timer does, and return it as effects. workers/timers/fire.py writes them."""
 
-from dataclasses import replace
-
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.domain.facts import IncidentContext, TimerDecision
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from pipeline.incidents.escalation_run import save_with_timers
 from pipeline.incidents.status import change_status
 from pipeline.incidents.timers import TIMERS

@@ -1,7 +1,6 @@
 """Functions that all changes of an incident use: open it, start its escalation run, compute its timers."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 
 from models.domain.effects import (
@@ -17,6 +16,7 @@ from models.domain.effects import (
 from models.domain.enums import IncidentStatus, NotificationKind, OutboundEvent
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation
 from schedules.escalation.notifications import build_notifications, get_recipient, get_routing_time

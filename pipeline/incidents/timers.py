@@ -6,13 +6,14 @@ says why. A late timer still has its effects. pipeline/incidents/decide_timer.py
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from models.domain.effects import IncidentState, TimerState
 from models.domain.enums import IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts, TimerDecision
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from schedules.escalation import escalation
 from schedules.escalation.notifications import get_status_reason
 from schedules.timers import sla

@@ -1,10 +1,10 @@
 """The content of a message that was sent before, when the status of its incidents has changed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from models.domain.enums import IncidentStatus
 from models.domain.reasons import format_duration
+from models.domain.values import replace
 from pipeline.messages.content import MessageContent, Recipient
 from pipeline.messages.incidents import IncidentDetails, IncidentSummary, build_incidents_content
 from pipeline.messages.times import format_clock

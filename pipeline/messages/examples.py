@@ -1,10 +1,10 @@
 """Examples of messages: for docs/messages.md, and to try an operator's templates before they are needed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
+from models.domain.values import replace
 from pipeline.messages.account import build_test_content
 from pipeline.messages.content import MessageContent, Recipient
 from pipeline.messages.incidents import IncidentDetails, IncidentSummary, NextStep, build_incidents_content

@@ -4,8 +4,9 @@ Texts are shortened before they are escaped, so no escape sequence is cut. Links
 does not fit is left out.
 """
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
+from models.domain.values import replace
 from pipeline.messages.content import KeyFacts, LabelledLink, LabelledText, MessageContent
 
 # The title keeps this many characters even if the first link then does not fit.

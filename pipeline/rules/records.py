@@ -1,12 +1,12 @@
 """The records of rules for the alert trace: what each evaluated rule read, and what its actions changed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from models.domain.reasons import Reason
+from models.domain.values import replace
 from pipeline.rules.actions import Change
 from pipeline.rules.conditions import NEVER, SECONDS_SINCE_LAST, Verdict
 

@@ -4,7 +4,7 @@ The engine does what workers do: process alerts, fire timers, release deferred a
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -37,6 +37,7 @@ from models.domain.effects import (
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
 from models.domain.reasons import Reason
+from models.domain.values import replace
 from pipeline.alert import Alert
 from pipeline.incidents.decide_timer import build_timer_author, decide_timer
 from pipeline.incidents.timers import get_expected_timers

@@ -7,11 +7,11 @@ the time at which the alert ends if it is not sent again. So all alerts of this 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources import prometheus
 from pipeline.sources.body import BadBody, RequestBody, parse_time

@@ -1,12 +1,12 @@
 """The generic body of the event operations: contract section 3.9."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
 
 from models.domain.enums import AlertType
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.body import BadBody, RequestBody, check_payload
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url

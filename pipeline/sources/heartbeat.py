@@ -7,11 +7,11 @@ integration are about one entity, so that the next ping resolves the open incide
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qsl
 
 from models.domain.enums import AlertType
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.body import RequestBody
 from pipeline.sources.cleaning import clean_line, clean_text

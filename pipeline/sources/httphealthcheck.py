@@ -4,10 +4,9 @@ All alerts of an integration are about one entity, unless they have an entity_id
 `critical` opened.
 """
 
-from dataclasses import replace
-
 import msgspec
 
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.body import BadBody, RequestBody
 from pipeline.sources.generic import NO_MESSAGE, decode_object, parse_any, parse_level

@@ -4,13 +4,14 @@ No body of a tool is trusted to have the documented types. A field of another ty
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
 
 from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody, RequestBody, check_payload, parse_time

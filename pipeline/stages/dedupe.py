@@ -3,13 +3,13 @@
 The stage also applies disabled services, maintenance and both kinds of collation: contract 4.1 and 4.3.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.domain.effects import Decision, Effect, EntityState, IncidentState, SaveEntity, proceed, stop
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline import incidents, resent_alerts
 from pipeline.alert import Alert, build_alert_author
 from pipeline.grouping import get_keys

@@ -1,7 +1,6 @@
 """Build the details that an alert adds to its incident, as its sender and rules set them: contract 4.2."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from models.domain import identity
@@ -16,6 +15,7 @@ from models.domain.effects import (
 )
 from models.domain.facts import IncidentContext, Reference
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState

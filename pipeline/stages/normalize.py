@@ -1,7 +1,6 @@
 """Stage 1: turn the source's body into alerts with an identity."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from models.domain.effects import Decision, proceed, stop
 from models.domain.enums import AlertType
 from models.domain.facts import NO_SETUP, SourceFacts
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from pipeline.alert import NO_INTEGRATION, NO_OPTIONS, Alert, IncidentOptions, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.resent_alerts import set_end

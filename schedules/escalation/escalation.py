@@ -5,7 +5,6 @@ n + 1 passes. Steps are numbered through all passes.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
@@ -13,6 +12,7 @@ from models.domain.effects import CreateNotification, Effect, IncidentState
 from models.domain.enums import IncidentStatus, NotificationKind
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, PolicyFacts
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from schedules.escalation.notifications import MINUTE, build_notifications, list_names
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 

@@ -4,7 +4,6 @@ Contract section 4.4, rows 6, 8, 9 and 11.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.domain.channels import USER_EMAIL_CHANNEL
@@ -18,6 +17,7 @@ from models.domain.facts import (
     PersonFacts,
 )
 from models.domain.reasons import Parameter, Reason, make_reason
+from models.domain.values import replace
 
 MINUTE = timedelta(minutes=1)
 # If an alert is processed later than this, it notifies the people who are on call at that later time.

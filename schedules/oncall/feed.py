@@ -5,10 +5,11 @@ from the beginning of the day. So a feed stays the same all day unless a schedul
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 
 from models.domain.facts import ScheduleFacts
+from models.domain.values import replace
 from schedules.oncall.local_time import DAY
 from schedules.oncall.oncall import Shift, list_shifts
 from schedules.oncall.shifts import estimate_work

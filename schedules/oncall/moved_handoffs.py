@@ -1,10 +1,10 @@
 """Find handoffs that clock changes move: those of layers whose turns count in elapsed time. Contract 4.5."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.domain.facts import LayerFacts, ScheduleFacts
+from models.domain.values import replace
 from schedules.oncall.checks import Problem, ProblemKind
 from schedules.oncall.local_time import DAY, get_offset, get_zone_or_utc, list_offsets, to_local
 from schedules.oncall.oncall import Span, list_layer_shifts, merge_spans

@@ -5,12 +5,13 @@ Paging, the interface, schedule overviews and calendar feeds all use `list_shift
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
+from models.domain.values import replace
 from schedules.oncall.local_time import get_zone_or_utc
 from schedules.oncall.restrictions import is_unrestricted, list_windows
 from schedules.oncall.rotation import list_turns

@@ -5,11 +5,12 @@ Everything here builds on `list_shifts` in schedules/oncall/oncall.py.
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
+from models.domain.values import replace
 from schedules.oncall.local_time import DAY, get_zone_or_utc
 from schedules.oncall.oncall import (
     Shift,

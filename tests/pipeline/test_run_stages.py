@@ -1,12 +1,11 @@
 """Running a segment: at which stage alerts are pending, and which entities are missing."""
 
-from dataclasses import replace
-
 import pytest
 
 from models.domain.effects import EntityState
 from models.domain.enums import AlertType, WorkState
 from models.domain.facts import PastIncident
+from models.domain.values import replace
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import AlertInProgress, build_segment_event, parse_options, run_stages

@@ -1,7 +1,7 @@
 """A simulation predicts what happens if the same alert arrives at that moment and nobody reacts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from models.domain.enums import NotificationKind, NotificationStatus, ServiceStatus
+from models.domain.values import replace
 from models.store.base import connection, db
 from models.store.ids import make_uuid
 from models.tables.accounts import User, bump_version, get_display_name

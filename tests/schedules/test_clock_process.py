@@ -1,13 +1,13 @@
 """The clock over a real Redis: every slot once, whatever happens to the schedule."""
 
 import threading
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from statistics import median
 
 import pytest
 
+from models.domain.values import replace
 from models.tables.accounts import Liveness
 from runtime.redis import create_client
 from runtime.redis_socket import get_url

@@ -1,6 +1,5 @@
 """Tests of maintenance windows, over both clock changes, and compared with a slow model."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.domain.facts import WindowFacts
+from models.domain.values import replace
 from schedules.maintenance import (
     INSTANT,
     LAST_MOMENT,

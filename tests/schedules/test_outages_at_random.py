@@ -3,7 +3,7 @@
 The simulation has one step per second of real time. What Tocsin knows comes only from its own clock.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.domain.values import replace
 from schedules.outages import (
     Coverage,
     Expectation,

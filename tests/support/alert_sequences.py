@@ -9,7 +9,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, combinations
 from pathlib import Path
@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from models.domain.applications import GENERIC
 from models.domain.enums import Collation, MatchMode, WorkState
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.base import connection, db, store
 from models.store.ids import make_uuid

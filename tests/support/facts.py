@@ -1,6 +1,5 @@
 """Build facts and alerts for tests of pure functions, with simple defaults."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from models.domain.effects import IncidentState
@@ -19,6 +18,7 @@ from models.domain.facts import (
     StepFacts,
     StepTarget,
 )
+from models.domain.values import replace
 from pipeline.alert import Alert, ParsedAlert
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

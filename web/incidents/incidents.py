@@ -4,7 +4,6 @@ pipeline.incidents decides each change under the lock of the service, as for ale
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +11,7 @@ from models.domain.effects import Author, ChangeSet, Effect, IncidentState, Reco
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, ServiceFacts
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.load.lane import load_service_config, lock_incident
 from models.load.notifications import load_notifications
 from models.load.oncall_config import load_people, lock_next_target

@@ -6,7 +6,7 @@ wake-up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from models.domain.effects import EventState, IncidentState, NotificationState
 from models.domain.enums import AlertType, Collation, IntegrationType
 from models.domain.facts import LaneFacts, OnCallConfig
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from models.load import timers
 from models.load.incidents import (
     count_firing,

@@ -11,13 +11,14 @@ an incident reports and which can be replayed: the alert may be real.
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import SplitResult
 
 import structlog
 
 from models.domain.reasons import make_reason
 from models.domain.user_urls import BadUrl
+from models.domain.values import replace
 from pipeline.source_table import STORED_SOURCES
 from pipeline.sources.body import RequestBody
 from pipeline.sources.native import sns

@@ -1,13 +1,14 @@
 """Load the states of locked services for decisions: their configuration, entities and open incidents."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
 
 from models.domain.enums import Collation, RuleAction
 from models.domain.facts import GroupKey
+from models.domain.values import replace
 from models.load.incidents import (
     count_firing,
     load_entities,

@@ -1,12 +1,13 @@
 """Load the pending work of a lane: receipts before the first stage, events after a queue split."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import peewee
 
 from models.domain.enums import AlertType, WorkState
+from models.domain.values import Value, replace
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
@@ -22,8 +23,7 @@ from workers.alerts import pieces
 from workers.alerts.pieces import Piece
 
 
-@dataclass(frozen=True, slots=True)
-class PendingWork:
+class PendingWork(Value, frozen=True):
     """A pending receipt (with `body` or `piece`), or a pending event at a queue split (with `item`).
 
     `received_at` is when a receipt was received that was a dead letter since then.
@@ -88,8 +88,7 @@ def _is_pending(
 MAX_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredReceipt:
+class _StoredReceipt(Value, frozen=True):
     """A pending receipt with its body, or with a piece of its parsed alerts.
 
     `received_at` is as in PendingWork.

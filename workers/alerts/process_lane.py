@@ -6,7 +6,7 @@ section 2). If the database fails, the batch is retried later, and no alert beco
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
@@ -18,6 +18,7 @@ import structlog
 from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
 from models.domain.reasons import Reason
+from models.domain.values import replace
 from models.load.lane import load_accounts, lock_free_services, lock_services
 from models.store.base import STORE_ERRORS, Busy, db, store
 from models.tables.events import Receipt

@@ -7,7 +7,7 @@ again becomes a dead letter with its error: invariant 9 (design, section 2). Wha
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import thread_time
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ import structlog
 from models.domain.effects import ChangeSet, EventState
 from models.domain.enums import WorkState
 from models.domain.reasons import Reason
+from models.domain.values import replace
 from models.load.lane import lock_router, lock_service
 from models.store.base import STORE_ERRORS, store
 from models.tables.events import Receipt, ReceiptProgress

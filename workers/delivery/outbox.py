@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import peewee
 
 from models.domain.enums import AttemptOutcome, MessageStatus, NotificationStatus
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from models.store import bulk
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, in_list

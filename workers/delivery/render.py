@@ -5,7 +5,7 @@ A notification is cancelled with a reason if its incident has changed, or if its
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, cast
@@ -25,6 +25,7 @@ from models.domain.enums import (
 )
 from models.domain.message_limits import UNVERIFIED_LIMIT
 from models.domain.reasons import Reason, make_reason, write_clause
+from models.domain.values import replace
 from models.lifecycle import signed_links
 from models.lifecycle.contact_codes import find_valid_code, is_own_address, is_same_address
 from models.lifecycle.reply_codes import make_reply_code

@@ -6,7 +6,6 @@ among the pending receipts.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import dramatiq
@@ -15,6 +14,7 @@ import structlog
 
 from models.domain.enums import IntegrationType, ServiceStatus, WorkState
 from models.domain.identity import derive_uuid
+from models.domain.values import replace
 from models.store import bulk
 from models.store.base import STORE_ERRORS, connection, store
 from models.store.bulk import Record

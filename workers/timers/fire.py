@@ -8,7 +8,7 @@ again.
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic, thread_time
 
@@ -18,6 +18,7 @@ import structlog
 from models.domain.effects import ChangeSet, Effect, IncidentState, ReconcileTimers, SaveIncident, TimerState
 from models.domain.facts import IncidentContext, TimerDecision
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.load.lane import LockedIncidents, lock_with_children
 from models.store import bulk
 from models.store.base import STORE_ERRORS, Busy, store

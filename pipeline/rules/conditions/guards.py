@@ -5,10 +5,11 @@ explanation.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
+from models.domain.values import replace
 from pipeline.rules.conditions import engine, patterns
 from pipeline.rules.conditions.bad import BadRule
 

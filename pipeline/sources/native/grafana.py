@@ -5,11 +5,11 @@ only that some alert fires.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.cleaning import clean_url
 from pipeline.sources.reading import (

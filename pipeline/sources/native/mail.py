@@ -6,10 +6,11 @@ words for the state, it is the same text when the problem fires, repeats and end
 
 import re
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.cleaning import clean_line
 from pipeline.sources.reading import (

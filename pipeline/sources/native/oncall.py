@@ -3,8 +3,7 @@
 An alert without alert_uid is alone: in OnCall, all of them were one group.
 """
 
-from dataclasses import replace
-
+from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.cleaning import clean_url
 from pipeline.sources.reading import Fields, as_parser, build_alert, read_optional_level

@@ -1,7 +1,6 @@
 """Every change of an incident's status, and the effects of each change."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from models.domain.effects import (
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext
 from models.domain.reasons import describe, make_reason
+from models.domain.values import replace
 from pipeline import incidents
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, service
 

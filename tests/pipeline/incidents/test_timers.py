@@ -1,6 +1,5 @@
 """Which timers an incident has and what they do, after any changes in any order."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from models.domain.effects import Author, ReconcileTimers, SaveIncident
 from models.domain.enums import AuthorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
 from models.domain.reasons import describe
+from models.domain.values import replace
 from pipeline import incidents
 from pipeline.incidents.decide_timer import decide_timer
 from pipeline.incidents.timers import get_expected_timers

@@ -1,12 +1,12 @@
 """The exact text of messages."""
 
 import itertools
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
+from models.domain.values import replace
 from pipeline.messages.account import InvitationDetails, build_invitation_content, build_test_content
 from pipeline.messages.content import Action, Recipient, write_plain_text
 from pipeline.messages.incidents import (

@@ -1,13 +1,13 @@
 """What each action of an alert rule changes in an alert, and what its record says."""
 
 import hashlib
-from dataclasses import replace
 
 import pytest
 
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import PolicyFacts, Reference, References
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from pipeline.alert import get_urgency
 from pipeline.rules import actions
 from pipeline.rules.action_table import ACTIONS

@@ -1,7 +1,6 @@
 """Alert rules act in order, each on the alert as the earlier rules left it, and record what they read."""
 
 import json
-from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.domain.enums import AlertType, RuleType, Urgency
 from models.domain.reasons import from_json, make_reason
+from models.domain.values import replace
 from models.reports.alert_trace import show_rule
 from models.store.base import JsonField
 from pipeline.rules import rulesets

@@ -1,6 +1,5 @@
 """What a simulation returns for given facts."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from models.domain.effects import EntityState, NotificationState
 from models.domain.enums import AlertType, IncidentStatus, NotificationKind, ServiceStatus
 from models.domain.facts import ForwardingFacts, WindowFacts
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from pipeline.incidents.timers import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet

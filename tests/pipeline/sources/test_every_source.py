@@ -1,6 +1,5 @@
 """What every source must do, over the table of sources: each kind gives its fixtures."""
 
-import dataclasses
 import json
 import re
 
@@ -9,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType
+from models.domain.values import list_fields, replace
+from pipeline.alert import ParsedAlert
 from pipeline.source_table import NORMALIZERS, SOURCES
 from pipeline.sources.body import BadBody, RequestBody
 from tests.support.sources import FACTS, ORIGINS, build_request, list_fixtures, list_kinds, load
@@ -203,8 +204,10 @@ def parse(kind, value, headers=None):
     assert alerts
     assert source.count(build_request(kind, value, headers)) == len(alerts)
     for alert in alerts:
-        stored = dataclasses.replace(alert, source_at=None, ends_at=None, remarks=())
-        json.dumps(dataclasses.asdict(stored), allow_nan=False).encode()
+        stored = replace(alert, source_at=None, ends_at=None, remarks=())
+        json.dumps(
+            {name: getattr(stored, name) for name in list_fields(ParsedAlert)}, allow_nan=False
+        ).encode()
         assert all(at.tzinfo is not None for at in (alert.source_at, alert.ends_at) if at)
 
 

@@ -1,6 +1,5 @@
 """Dedupe decides whether an alert is new or belongs to something open."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from models.domain.effects import EntityState, SaveEntity, SaveIncident
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import WindowFacts
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.lane_state import LaneState
 from pipeline.stages import dedupe
 from tests.support.facts import MINUTE, NOON, alert, incident, lane

@@ -1,7 +1,5 @@
 """Tests of the escalation run of an incident."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +8,7 @@ from models.domain.effects import Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, NotificationKind
 from models.domain.facts import ForwardingFacts, IncidentContext
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from schedules.escalation import escalation
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, policy
 from tests.support.schedules.facts import layer, override, schedule

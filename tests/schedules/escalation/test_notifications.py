@@ -1,6 +1,5 @@
 """Tests of the notifications of a person, directly or by forwarding."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from models.domain.effects import Author
 from models.domain.enums import AuthorKind, NotificationKind
 from models.domain.facts import ForwardingFacts, IncidentContext, OnCallConfig
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from schedules.escalation.notifications import build_notifications, get_recipient, list_names
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
 

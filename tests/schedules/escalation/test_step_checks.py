@@ -1,11 +1,10 @@
 """Tests of steps that name only people of the step before."""
 
-from dataclasses import replace
-
 import pytest
 
 from models.domain.enums import TargetType
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
+from models.domain.values import replace
 from schedules.escalation.step_checks import find_repeated_people
 from schedules.oncall.shifts import list_joined_shifts
 from tests.support.schedules.facts import DAY, HOUR, WEEK, at, daily, layer, override, schedule

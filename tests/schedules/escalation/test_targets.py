@@ -1,12 +1,11 @@
 """Tests of the people of a policy at a moment, and of the assignee of an incident."""
 
-from dataclasses import replace
-
 import pytest
 
 from models.domain.effects import AdvanceRoundRobin
 from models.domain.enums import TargetType
 from models.domain.facts import StepTarget
+from models.domain.values import replace
 from schedules.escalation import targets
 from tests.support.facts import ALICE, BOB, CHARLIE, NOON, build_config
 from tests.support.schedules.facts import DAY, HOUR, layer, override, schedule

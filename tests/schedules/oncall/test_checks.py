@@ -1,7 +1,5 @@
 """Tests of schedule checks: gaps, double shifts and people outside the team."""
 
-from dataclasses import replace
-
 import pytest
 
 from models.domain.enums import TargetType
@@ -13,6 +11,7 @@ from models.domain.facts import (
     StepFacts,
     StepTarget,
 )
+from models.domain.values import replace
 from schedules.oncall import checks
 from schedules.oncall.checks import group_double_shifts
 from schedules.oncall.shifts import list_joined_shifts

@@ -1,6 +1,5 @@
 """Tests of on-call people: random schedules compared with the minute model, and plain cases."""
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from models.domain.enums import RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.domain.values import replace
 from schedules.oncall import oncall
 from schedules.oncall.local_time import get_zone
 from schedules.oncall.oncall import join_shifts, list_on_call, list_shifts

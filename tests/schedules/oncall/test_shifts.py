@@ -1,10 +1,10 @@
 """Tests of shifts over a time, work limits, handoffs, and people displaced by overrides."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from models.domain.values import replace
 from schedules.oncall import shifts
 from schedules.oncall.oncall import list_layer_shifts, list_on_call, list_shifts
 from schedules.oncall.shifts import (

@@ -1,13 +1,12 @@
 """Tests of SLA targets, their timers, and the people whom they notify."""
 
-from dataclasses import replace
-
 import pytest
 
 from models.domain.effects import Author, CreateNotification, RecordLog
 from models.domain.enums import AuthorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, IncidentContext, NotificationRuleFacts
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.tables.timers import Timer
 from schedules.timers.sla import (
     NOTIFICATION_KINDS,

@@ -4,7 +4,9 @@ The keys are exactly those of contract section 3: the published Python client re
 keys. A row whose keys depend on the profile has both.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from models.domain.values import replace
 
 
 def keys(text: str) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """Contents of messages for tests of channels: short, long and hostile."""
 
-from dataclasses import replace
 from typing import Any
 
+from models.domain.values import replace
 from pipeline.messages.content import MessageContent
 from pipeline.messages.examples import AT, INCIDENT, PUBLIC_URL, READER
 from pipeline.messages.incidents import IncidentDetails, NextStep, build_incidents_content

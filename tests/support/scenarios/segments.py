@@ -1,7 +1,6 @@
 """A pipeline with another stage in the place of dedupe."""
 
-from dataclasses import replace
-
+from models.domain.values import replace
 from pipeline.topology import build_segments
 
 

@@ -1,11 +1,11 @@
 """Incidents with due timers."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models.domain.applications import GENERIC
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.base import store
 from models.store.ids import make_uuid

@@ -1,7 +1,6 @@
 """Contacts of all types are created and verified by our own operation."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -17,6 +16,7 @@ from models.domain.channels import (
     ChannelSpec,
 )
 from models.domain.enums import ContactType, MessageKind, OtherContactType, Urgency, Verification
+from models.domain.values import replace
 from models.lifecycle import contact_links
 from models.store.base import store
 from models.tables.accounts import ConfigVersion

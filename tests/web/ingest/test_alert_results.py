@@ -4,11 +4,11 @@ import contextlib
 import json
 import socket
 import threading
-from dataclasses import replace
 
 import peewee
 import pytest
 
+from models.domain.values import replace
 from models.store.base import db
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident

@@ -1,11 +1,11 @@
 """A body is parsed only if its key is known; the transaction of the commit decides."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 
 import peewee
 import pytest
 
+from models.domain.values import replace
 from models.tables.events import Receipt
 from models.tables.services import Integration
 from pipeline.source_table import SOURCES

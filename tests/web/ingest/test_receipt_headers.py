@@ -1,9 +1,8 @@
 """A receipt keeps the headers that its source reads, and a form as it was sent."""
 
-from dataclasses import replace
-
 import pytest
 
+from models.domain.values import replace
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration
 from pipeline.alert import ParsedAlert

@@ -1,7 +1,6 @@
 """Dead letters under /api/tocsin/dead-letters/."""
 
 import threading
-from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,6 +8,7 @@ from structlog.testing import capture_logs
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.reports import dead_letters
 from models.tables.events import Event, Receipt, list_reasons

@@ -1,12 +1,12 @@
 """Simulations over the interface. They write nothing and notify nobody."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from models.domain.applications import GENERIC, PROMETHEUS
 from models.domain.enums import ServiceStatus
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.base import db, store
 from models.store.ids import make_uuid

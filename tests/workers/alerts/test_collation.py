@@ -1,6 +1,5 @@
 """Time-based collation: alerts of a service within some minutes become one incident (contract 4.3)."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,6 +8,7 @@ from models.domain.applications import GENERIC
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.load.lane import lock_incident
 from models.store.base import connection, store

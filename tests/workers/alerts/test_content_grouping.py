@@ -1,12 +1,12 @@
 """Content-based grouping: alerts with the same values become one incident (contract 4.3)."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version

@@ -1,13 +1,13 @@
 """A receipt with many alerts is processed in pieces, and continues at the same place after a crash."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.tables.accounts import Account
 from models.tables.events import Entity, Event, Receipt, ReceiptProgress

@@ -5,7 +5,6 @@ import os
 import sqlite3
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 
 import peewee
@@ -14,6 +13,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.base import SqliteStore, connection, db
 from models.store.ids import make_uuid

@@ -5,7 +5,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from time import monotonic
 
 import peewee
@@ -13,6 +12,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.lifecycle.provisioning import bump_version
 from models.load.lane import lock_service

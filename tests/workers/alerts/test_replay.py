@@ -2,12 +2,12 @@
 
 import json
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models.domain.enums import WorkState
+from models.domain.values import replace
 from models.reports import alert_trace, dead_letters
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident

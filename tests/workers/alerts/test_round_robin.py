@@ -2,11 +2,11 @@
 
 import threading
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
 from models.domain.applications import GENERIC
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.base import connection, store
 from models.store.ids import make_uuid

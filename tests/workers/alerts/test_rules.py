@@ -1,7 +1,6 @@
 """Alert rules and requested options change alerts and incidents, with a real database."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from bench.servers.plans import list_scans
 from models.domain.applications import GENERIC
 from models.domain.enums import Urgency, WorkState
 from models.domain.reasons import from_json, make_reason
+from models.domain.values import replace
 from models.lifecycle import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version

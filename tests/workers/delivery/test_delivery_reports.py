@@ -1,13 +1,13 @@
 """A provider accepts a message first, and reports later whether it arrived."""
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, ProviderState
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.reports.alert_trace import build_trace
 from models.store.base import connection
 from models.tables.callbacks import EarlyReport

@@ -6,10 +6,10 @@ people.
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
 
+from models.domain.values import replace
 from pipeline.messages.content import LabelledLink, MessageContent
 
 # Marks of Markdown. Those that only matter at the start of a line follow below.

@@ -6,7 +6,7 @@ never stops a message.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
+from models.domain.values import replace
 from pipeline.messages.content import KeyFacts, MessageContent, list_offered, write_plain_text
 from pipeline.messages.shortening import count_characters, shorten_content, shorten_text
 from pipeline.sms import write_replies

@@ -7,12 +7,13 @@ provider and its record, the person gets the message twice.
 import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from urllib.parse import quote
 
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.messages.content import list_offered
 from runtime.settings import Settings, find_unset
 from runtime.twilio_accounts import TwilioAccount

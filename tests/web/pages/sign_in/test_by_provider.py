@@ -5,7 +5,6 @@ tests/browser/test_openid.py signs people in at a certified provider.
 
 import re
 import time
-from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -13,6 +12,7 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from models.domain.enums import AccountRole, TeamRole
+from models.domain.values import replace
 from models.lifecycle.sign_in import identities, people, sessions
 from models.store.base import store
 from models.tables.accounts import User

@@ -4,12 +4,12 @@ import re
 import socket
 import threading
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
 from pipeline.messages.content import MessageContent
 from runtime.settings import Settings, load
 from tests.support.processes import find_free_port

@@ -1,10 +1,9 @@
 """The text of an SMS: at most three segments, whatever its parts are."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.domain.values import replace
 from pipeline.messages.content import Action, LabelledLink, MessageContent
 from pipeline.sms import MAX_SEGMENTS, count_segments
 from tests.support.delivery.messages import build_hostile, build_single

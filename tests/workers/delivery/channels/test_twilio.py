@@ -1,12 +1,12 @@
 """SMS and calls against a real server with the interface of Twilio, which also fails in many ways."""
 
-from dataclasses import replace
 from datetime import timedelta
 from xml.etree import ElementTree
 
 import pytest
 
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from pipeline.calls import MAX_SPOKEN
 from pipeline.messages.content import Action, LabelledLink, MessageContent
 from runtime.settings import load

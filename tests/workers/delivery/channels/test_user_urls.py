@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -13,6 +12,7 @@ import pytest
 
 from models.domain.enums import ContactType, OtherContactType
 from models.domain.reasons import make_reason
+from models.domain.values import replace
 from models.lifecycle import messages, webhook_secrets
 from models.store.ids import make_uuid
 from models.tables.users import ContactMethod
