@@ -208,7 +208,9 @@ class GroupCommit:
             if submission.ready is not None:
                 submission.ready.set()
             if submission.on_done is not None:
-                _call(submission.on_done, submission)
+                # The function refers to the submission. Without the cycle, both are freed at once.
+                on_done, submission.on_done = submission.on_done, None
+                _call(on_done, submission)
         self._remember_keys(group)
         _enqueue([submission.target for submission in group if submission.target and not submission.error])
         _count(group)
