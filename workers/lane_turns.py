@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, sleep
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +164,15 @@ class Gathering:
         self._requested: dict[int, None] = {}
         self._is_active = False
 
-    def work(self, lane: int, process: Callable[[list[int]], Iterable[int]], seconds: float) -> list[int]:
+    def work(
+        self, lane: int, process: Callable[[list[int]], tuple[Iterable[int], float]], seconds: float
+    ) -> list[int]:
         """Add a lane. Unless another thread processes lanes now, do so until none is left.
 
-        `process` gets the waiting lanes, and returns those to process again. After `seconds`, return the
-        lanes that still wait: the caller enqueues them. If `process` fails, all waiting lanes are dropped,
-        as their wake-ups would be.
+        `process` gets the waiting lanes. It returns those to process again, and how many seconds to wait
+        before the next batch, so that more alerts arrive for it. After `seconds`, return the lanes that still
+        wait: the caller enqueues them. If `process` fails, all waiting lanes are dropped, as their wake-ups
+        would be.
         """
         with self._lock:
             self._requested.setdefault(lane)
@@ -179,7 +182,7 @@ class Gathering:
         ends_at = monotonic() + seconds
         while lanes := self._take():
             try:
-                again = process(lanes)
+                again, pause_s = process(lanes)
             except BaseException:
                 self._leave()
                 raise
@@ -187,6 +190,8 @@ class Gathering:
                 self._requested = dict.fromkeys((*again, *self._requested))
             if monotonic() > ends_at:
                 return self._leave()
+            if pause_s:
+                sleep(pause_s)
         return []
 
     def add_to_running(self, lane: int) -> bool:

@@ -100,7 +100,7 @@ def test_lanes_that_arrive_during_a_batch_are_in_the_next_one():
             for other in others:
                 other.start()
                 other.join()
-        return [3] if len(batches) == 2 else []
+        return ([3] if len(batches) == 2 else []), 0.0
 
     assert gathering.work(1, process, 30.0) == []
     assert batches == [[1], [2, 3], [3]]
@@ -112,10 +112,10 @@ def test_after_its_time_a_thread_returns_the_remaining_lanes(clock):
     def process(lanes):
         batches.append(lanes)
         clock[0] += 2.0
-        return [2]
+        return [2], 0.0
 
     assert gathering.work(1, process, 1.0) == [2]
-    assert gathering.work(3, lambda lanes: batches.append(lanes) or [], 1.0) == []
+    assert gathering.work(3, lambda lanes: batches.append(lanes) or ([], 0.0), 1.0) == []
     assert batches == [[1], [3]], "lane 2 is not processed here"
 
 
@@ -124,7 +124,7 @@ def test_after_an_error_another_thread_processes_lanes():
     with pytest.raises(ZeroDivisionError):
         gathering.work(1, lambda lanes: 1 / 0, 1.0)
 
-    gathering.work(2, lambda lanes: batches.append(lanes) or [], 1.0)
+    gathering.work(2, lambda lanes: batches.append(lanes) or ([], 0.0), 1.0)
 
     assert batches == [[2]]
 
@@ -136,12 +136,30 @@ def test_a_lane_is_added_to_a_running_gathering_only():
         batches.append(lanes)
         if len(batches) == 1:
             assert gathering.add_to_running(2)
-        return []
+        return [], 0.0
 
     assert not gathering.add_to_running(5)
     gathering.work(1, process, 30.0)
     assert not gathering.add_to_running(5)
     assert batches == [[1], [2]]
+
+
+def test_lanes_that_arrive_during_a_pause_are_in_the_next_batch(monkeypatch):
+    gathering, batches, pauses = Gathering(), [], []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        assert gathering.add_to_running(2)
+
+    def process(lanes):
+        batches.append(lanes)
+        return [], 0.02 if len(batches) == 1 else 0.0
+
+    monkeypatch.setattr("workers.lane_turns.sleep", pause)
+    gathering.work(1, process, 30.0)
+
+    assert batches == [[1], [2]]
+    assert pauses == [0.02]
 
 
 def test_a_lane_is_requested_again_only_while_a_thread_works_on_it():

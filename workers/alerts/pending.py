@@ -389,7 +389,7 @@ def _build_parsed(row: Event) -> ParsedAlert:
 # --- the pending receipts of several lanes at once -------------------------------------------------------
 
 # A lane with more pending alerts fills a transaction of its own.
-SMALL_LANE = 50
+SMALL_LANE = 150
 
 
 @dataclass(slots=True)

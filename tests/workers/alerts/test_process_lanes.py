@@ -355,13 +355,23 @@ def test_a_wake_up_is_covered_by_running_work(places, monkeypatch, running):
             lane_actors._linger.record_turn(lane, 1)
         ask()
     elif running == "gathering":
-        lane_actors._gatherings[account].work(places[1].service.id, ask, 0.0)
+        lane_actors._gatherings[account].work(places[1].service.id, lambda lanes: (ask(), 0.0), 0.0)
     elif running == "alone":
         lane_actors.turns.work(lane, ask)
     else:
         ask()
 
     assert found == [running != "nothing"]
+
+
+@pytest.mark.parametrize(("alerts", "pauses"), [(49, False), (50, True), (69, True), (210, False)])
+def test_a_thread_pauses_after_common_batches_of_medium_size(places, monkeypatch, alerts, pauses):
+    result = process_lanes.CommonResult(alerts=alerts)
+    monkeypatch.setattr(process_lanes, "run", lambda lanes, segment: result)
+
+    _, pause_s = lane_actors._process_common([places[0].service.id], process_lane.get_segment("normalize"))
+
+    assert (pause_s > 0) is pauses
 
 
 @needs_row_locks
