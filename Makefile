@@ -2,9 +2,12 @@
 VENV := .venv
 BIN  := $(VENV)/bin
 
-# The first of these that is new enough. To choose another: make PYTHON=/path/to/python3.
-PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
-	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
+# The first of these that is new enough and can create environments. To choose another: make PYTHON=/path/to/python3.
+# That of a distribution comes first. It is built with optimizations, and needs a tenth less CPU time than one that
+# was compiled without them, as pyenv does.
+PYTHON ?= $(shell for each in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
+	done)
 
 .PHONY: openid-provider twilio-description install run docs pages any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-workers lint types format lock clean
 
