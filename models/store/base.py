@@ -158,8 +158,10 @@ class Store(ABC):
     """A database with its dialect; open_store() creates one instance per process."""
 
     name: str
-    # The maximum number of alerts that a worker takes from a lane in one transaction.
+    # The maximum number of alerts that a worker takes from a lane in one transaction, and that it writes at
+    # once. While the database writes the first ones, the worker decides on the next ones.
     lane_batch: int
+    write_batch: int
     # Whether only one transaction can write at a time. Then a batch of a lane blocks all other writers.
     has_single_writer: bool
     # The SQL declaration of SequenceField.
@@ -226,6 +228,20 @@ class Store(ABC):
 
         `build` builds it. Its argument says which columns are sent as one value for all rows.
         """
+
+    @contextmanager
+    def sending_ahead(self) -> Iterator[None]:
+        """Send the statements of the block without a wait for the result of each.
+
+        So this process prepares the next statement while the database executes the last one. A statement
+        whose rows are read is waited for. The error of another one is raised by a later statement or at the
+        end of the block, and the number of rows that it changed is unknown. Needs a write transaction.
+        """
+        yield
+
+    def reserve_row_numbers(self, table: type["Table"], count: int) -> list[int] | None:
+        """Return row numbers for new rows of a table, in ascending order; None: the insert gives them."""
+        return None
 
     @abstractmethod
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
@@ -314,7 +330,7 @@ class SqliteStore(Store):
     """
 
     name = "sqlite"
-    lane_batch = 100
+    lane_batch = write_batch = 100
     has_single_writer = True
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
@@ -486,7 +502,8 @@ def _get_microseconds(column: UtcField) -> peewee.Function:
 
 class PostgresStore(Store):
     name = "postgresql"
-    lane_batch = 300
+    lane_batch = 600
+    write_batch = 300
     has_single_writer = False
     sequence_type = "BIGSERIAL"
     sequence_suffix = ""
@@ -527,6 +544,17 @@ class PostgresStore(Store):
             values = [column[0] for is_single, column in marked if is_single]
             arrays = [postgresql.build_array(column) for is_single, column in marked if not is_single]
             self.database.execute_sql(build(tuple(singles)), [*values, *arrays])
+
+    @contextmanager
+    def sending_ahead(self) -> Iterator[None]:
+        # Errors at the end of the block are those of the driver; the caller knows those of peewee.
+        with peewee.__exception_wrapper__, self.database.connection().pipeline():  # type: ignore[attr-defined]
+            yield
+
+    def reserve_row_numbers(self, table: type["Table"], count: int) -> list[int] | None:
+        sql = "SELECT nextval(%s::regclass) FROM generate_series(1, %s)"
+        rows = self.database.execute_sql(sql, (f"{table._meta.table_name}_id_seq", count)).fetchall()
+        return [row for (row,) in rows]
 
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         # Not FOR UPDATE: it would block inserts of rows that refer to a locked row. A new alert, and the

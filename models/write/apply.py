@@ -9,6 +9,7 @@ Two tables name the function of each kind of effect: FOLDS in memory, WRITERS in
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from typing import Any
 
 from models.domain.channels import OUTBOUND_CHANNEL, STAKEHOLDER_CHANNEL
 from models.domain.effects import (
@@ -37,6 +38,7 @@ from models.domain.effects import (
     SaveIncident,
     SendOutbound,
 )
+from models.store.base import store
 from models.tables.teams import EscalationPolicy
 from models.write.entities import insert_events, reclaim_entities, release_entities, write_entities
 from models.write.heartbeats import write_pings
@@ -80,18 +82,54 @@ def apply(
 
     Raises Conflict, before it writes other rows, if another transaction advanced the same round robin.
     """
-    folded = _Folded({EventState: list(changes.events)}, pieces or {})
-    folded.add(changes.effects)
-    incident_rows = dict(rows or {})
-    for kind, write in WRITERS.items():
-        if items := folded.get(kind):
-            folded.add(write(items, incident_rows) or ())
-    written = [each for each in folded.notifications.values() if each.message and not each.pieces_of]
-    channels = (each.notification.channel for each in written)
-    others = {number for kind, number in _OTHER_CHANNELS.items() if folded.get(kind)}
-    new = {each.message for each in folded.notifications.values()}
-    others |= mark_messages(folded.logs, incident_rows, new)
-    return ApplyResult(frozenset(channels) | others)
+    with store().sending_ahead():
+        return Writer(rows).finish(changes, pieces)
+
+
+class Writer:
+    """Writes one or several change sets of a transaction, in the order of their effects.
+
+    The result is that of one change set with all their effects and events. Use it in
+    `store().sending_ahead()`: the caller decides on the next alerts while the database writes the first ones.
+    """
+
+    def __init__(self, rows: Mapping[str, int] | None = None) -> None:
+        """`rows` is as in apply()."""
+        self._folded = _Folded()
+        self._rows = dict(rows or {})
+        self._logs: list[RecordLog] = []
+
+    def add(self, changes: ChangeSet) -> None:
+        """Write what must be stored of a change set before the next one. Raises Conflict as apply()."""
+        self._fold(changes)
+        self._write(FIRST)
+
+    def finish(self, changes: ChangeSet, pieces: Mapping[int, str] | None = None) -> ApplyResult:
+        """Write the last change set and all that is left. Raises Conflict as apply()."""
+        self._fold(changes)
+        self._folded.pieces = pieces or {}
+        self._write(WRITERS)
+        notifications = self._folded.notifications.values()
+        written = [each for each in notifications if each.message and not each.pieces_of]
+        channels = (each.notification.channel for each in written)
+        others = {number for kind, number in _OTHER_CHANNELS.items() if self._folded.get(kind)}
+        others |= mark_messages(self._logs, self._rows, {each.message for each in notifications})
+        return ApplyResult(frozenset(channels) | others)
+
+    def _fold(self, changes: ChangeSet) -> None:
+        self._folded.lists.setdefault(EventState, []).extend(changes.events)
+        self._folded.add(changes.effects)
+
+    def _write(self, kinds: Iterable[Kind]) -> None:
+        for kind in kinds:
+            if items := self._folded.get(kind):
+                if kind is CreateNotification:
+                    self._folded.name_pieces()
+                self._folded.add(WRITERS[kind](items, self._rows) or ())
+                if kind is RecordLog:
+                    self._logs += self._folded.logs
+                if kind in FIRST:
+                    self._folded.clear(kind)
 
 
 # The channels of effects that write messages of their own.
@@ -102,8 +140,8 @@ _OTHER_CHANNELS: dict[Kind, int] = {MailStakeholders: STAKEHOLDER_CHANNEL, SendO
 class _Folded:
     """The rows to write: lists by class, and the last state of each entity and notification."""
 
-    lists: dict[Kind, list[Effect | EventState]]
-    pieces: Mapping[int, str]
+    lists: dict[Kind, list[Any]] = field(default_factory=dict)
+    pieces: Mapping[int, str] = field(default_factory=dict)
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
     notifications: dict[str, NewNotification] = field(default_factory=dict)
 
@@ -116,9 +154,22 @@ class _Folded:
             return self.entities
         return self.notifications if kind is CreateNotification else self.lists.get(kind, ())
 
+    def clear(self, kind: Kind) -> None:
+        """Forget what was written."""
+        if kind is SaveEntity:
+            self.entities = {}
+        else:
+            del self.lists[kind]
+
+    def name_pieces(self) -> None:
+        """Write the names of receipts in pieces into their notifications."""
+        for new in self.notifications.values():
+            receipt = new.notification.receipt
+            new.pieces_of = None if receipt is None else self.pieces.get(receipt)
+
     @property
     def logs(self) -> list[RecordLog]:
-        return [each for each in self.lists.get(RecordLog, ()) if isinstance(each, RecordLog)]
+        return self.lists.get(RecordLog, [])
 
 
 def _keep(folded: _Folded, effect: Effect) -> None:
@@ -138,9 +189,7 @@ def _fold_release(folded: _Folded, effect: ReleaseEntities) -> None:
 
 
 def _fold_notification(folded: _Folded, effect: CreateNotification) -> None:
-    notification = effect.notification
-    pieces_of = None if notification.receipt is None else folded.pieces.get(notification.receipt)
-    folded.notifications[notification.key] = NewNotification(notification, pieces_of)
+    folded.notifications[effect.notification.key] = NewNotification(effect.notification)
 
 
 def _fold_cancellation(folded: _Folded, effect: CancelNotifications) -> None:
@@ -161,7 +210,8 @@ def _advance_round_robins(effects: Sequence[AdvanceRoundRobin], _: Mapping[str, 
     last_next = {effect.policy: effect.next for effect in effects}
     for policy in sorted(last_next):
         is_unchanged = (EscalationPolicy.id == policy) & (EscalationPolicy.next_target == first_read[policy])
-        if not EscalationPolicy.update(next_target=last_next[policy]).where(is_unchanged).execute():
+        advance = EscalationPolicy.update(next_target=last_next[policy]).where(is_unchanged)
+        if not list(advance.returning(EscalationPolicy.id).tuples().execute()):
             raise Conflict(f"another transaction advanced the round robin of policy {policy}")
 
 
@@ -183,6 +233,13 @@ WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     AdvanceRoundRobin: _advance_round_robins,
     SaveIncident: write_incidents,
     SaveGroups: insert_groups,
+    ReconcileTimers: write_timers,
+    CancelNotifications: cancel_pending,
+    ExpectPing: write_pings,
+    # After the cancellation of what is still pending, which it must not affect.
+    NotifyRecovery: write_recoveries,
+    # The writers so far read rows. Those after them need not wait for the database.
+    CreateNotification: write_notifications,
     ReleaseEntities: release_entities,
     ReclaimEntities: reclaim_entities,
     SaveEntity: write_entities,
@@ -194,13 +251,14 @@ WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
     AddResponder: write_responders,
     AssignRole: write_roles,
     AddTask: write_tasks,
-    ReconcileTimers: write_timers,
-    CancelNotifications: cancel_pending,
-    ExpectPing: write_pings,
-    # After the cancellation of what is still pending, which it must not affect.
-    NotifyRecovery: write_recoveries,
-    CreateNotification: write_notifications,
     SendOutbound: write_outbound,
     # The last one, because it locks what other lanes of the account may need.
     MailStakeholders: write_stakeholder_mails,
 }
+
+# What Writer.add() writes: the rows that later alerts of the transaction change or refer to, and the events.
+# The rest is written once for all alerts, so that they share messages.
+FIRST: tuple[Kind, ...] = (
+    AdvanceRoundRobin, SaveIncident, SaveGroups, ReleaseEntities, ReclaimEntities, SaveEntity, EventState,
+    RecordLog,
+)  # fmt: skip

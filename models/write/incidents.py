@@ -26,8 +26,9 @@ def write_incidents(effects: Iterable[SaveIncident], incident_rows: dict[str, in
     incidents = {effect.incident.unique_id: effect.incident for effect in effects}.values()
     stored = {incident.unique_id: incident.row for incident in incidents if incident.row is not None}
     incident_rows.update(stored)
-    _update_incidents([incident for incident in incidents if incident.row is not None])
-    _insert_incidents([incident for incident in incidents if incident.row is None], incident_rows)
+    # Those that the transaction inserted before have a number, although their states do not know it.
+    _update_incidents([one for one in incidents if one.unique_id in incident_rows], incident_rows)
+    _insert_incidents([one for one in incidents if one.unique_id not in incident_rows], incident_rows)
 
 
 def _insert_incidents(incidents: list[IncidentState], incident_rows: dict[str, int]) -> None:
@@ -40,8 +41,14 @@ def _insert_incidents(incidents: list[IncidentState], incident_rows: dict[str, i
         incident.unique_id: last - len(incidents) + place for place, incident in enumerate(incidents, start=1)
     }
     records = [{**_build_columns(i), "incident_number": numbers[i.unique_id]} for i in incidents]
-    bulk.insert(Incident, records)
-    incident_rows.update(dict(_INCIDENT_ROWS.rows(unique_ids=list(numbers))))
+    rows = store().reserve_row_numbers(Incident, len(incidents))
+    if rows is None:
+        bulk.insert(Incident, records)
+        rows_by_id = dict(_INCIDENT_ROWS.rows(unique_ids=list(numbers)))
+    else:
+        rows_by_id = dict(zip(numbers, rows, strict=True))
+        bulk.insert(Incident, [{"id": row, **record} for row, record in zip(rows, records, strict=True)])
+    incident_rows.update(rows_by_id)
 
 
 _INCIDENT_ROWS = Prepared(
@@ -81,8 +88,8 @@ _MUTABLE = (
 )  # fmt: skip
 
 
-def _update_incidents(incidents: list[IncidentState]) -> None:
-    records = [{"id": incident.row, **_build_columns(incident)} for incident in incidents]
+def _update_incidents(incidents: list[IncidentState], incident_rows: Mapping[str, int]) -> None:
+    records = [{"id": incident_rows[each.unique_id], **_build_columns(each)} for each in incidents]
     bulk.update(Incident, [{name: columns[name] for name in ("id", *_MUTABLE)} for columns in records])
 
 

@@ -29,6 +29,9 @@ from pipeline.simulation import engine
 from pipeline.simulation.simulate import simulate
 from tests.support.facts import MINUTE, NOON, alert, build_config, incident, lane
 
+# The writers ask the store whether it can work ahead.
+pytestmark = pytest.mark.usefixtures("store")
+
 EFFECTS = set(get_args(Effect))
 # Classes of effects to functions that take one effect.
 TABLES = {"fold": apply.FOLDS, "lane state": lane_state.UPDATES, "simulation": engine.CONSEQUENCES}
@@ -121,4 +124,18 @@ def test_only_the_writers_of_the_given_effects_run_in_the_order_of_the_table(mon
 
     apply.apply(ChangeSet([ExpectPing(7, NOON), log, SaveIncident(incident()), log]))
 
-    assert ran == [SaveIncident, RecordLog, ExpectPing]
+    assert ran == [SaveIncident, ExpectPing, RecordLog]
+
+
+def test_what_later_alerts_refer_to_is_written_first_and_the_rest_once(monkeypatch):
+    ran = []
+    for kind in apply.WRITERS:
+        monkeypatch.setitem(apply.WRITERS, kind, lambda items, _, kind=kind: ran.append((kind, len(items))))
+    changes = ChangeSet([ExpectPing(7, NOON), SaveIncident(incident())])
+    writer = apply.Writer()
+
+    writer.add(changes)
+    assert ran == [(SaveIncident, 1)]
+    writer.finish(changes)
+
+    assert ran == [(SaveIncident, 1), (SaveIncident, 1), (ExpectPing, 2)]

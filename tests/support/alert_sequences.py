@@ -145,18 +145,23 @@ class AlertSequence:
 
 @dataclass(frozen=True)
 class ProcessingMode:
-    """How a sequence is processed. `has_common_batches`: the lanes of several services in one transaction."""
+    """How a sequence is processed. `has_common_batches`: the lanes of several services in one transaction.
+
+    `part` is the number of alerts of a transaction that are written at once.
+    """
 
     size: int = 1000
     queue_splits: tuple[str, ...] = ()
     threads: int = 0
     has_common_batches: bool = False
+    part: int = 1000
 
 
 QUEUE_SPLITS = tuple(chain.from_iterable(combinations(("normalize", "route", "rules"), n) for n in range(4)))
 PROCESSING_MODES = (
     ProcessingMode(),
     *(ProcessingMode(size, queue_splits) for size in (1, 7) for queue_splits in QUEUE_SPLITS),
+    *(ProcessingMode(part=part) for part in (1, 7)),
 )
 
 ALERT_STEPS = st.builds(
@@ -248,6 +253,7 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
         process_lane,
         _segments=build_segments(mode.queue_splits),
         _batch_size=BatchSize(target_s=1e9, limit=mode.size),
+        _split=lambda items: [items[start : start + mode.part] for start in range(0, len(items), mode.part)],
     )
     other_batches = [
         mock.patch.object(module, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))

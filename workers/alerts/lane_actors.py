@@ -125,7 +125,7 @@ def _process_common(lanes: Sequence[int], segment: Segment) -> tuple[Sequence[in
     for row in result.done:
         if linger_s := _linger.record_turn((row, segment.name), result.alerts, len(result.done)):
             send(row, segment.name, delay_ms=_round_up(linger_s))
-    is_small = Linger.SMALL_BATCH <= result.alerts < store().lane_batch * FULL_SHARE
+    is_small = Linger.SMALL_BATCH <= result.alerts < store().write_batch * FULL_SHARE
     return result.left, PAUSE_S if is_small and not result.left else 0.0
 
 

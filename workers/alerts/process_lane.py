@@ -23,10 +23,10 @@ from models.load.lane import load_accounts, lock_free_services, lock_services
 from models.store.base import STORE_ERRORS, Busy, db, store
 from models.tables.events import Receipt
 from models.tables.services import Service
-from models.write.apply import apply
+from models.write.apply import Writer, apply
 from models.write.shared_messages import extend, list_with_messages, name_pieces, release
 from pipeline.lane_state import LaneKey, LaneState
-from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
+from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
 from workers import config_cache
 from workers.alerts import amazon, load_lane_state, pieces, report_dead_letters, retry
@@ -378,18 +378,50 @@ def _run_stages(
     """Decide on these alerts and write the result. Return the channels with messages to send.
 
     If their rules cause much work, leave the last ones for the next batch (MAX_RULE_WORK in run_stages.py).
-    `on_decided` is called with the number of alerts that were decided, before their results are written. It
-    returns the receipts that may be in pieces, and whether more pieces follow.
+    `on_decided` is called with the number of alerts that were decided, before the last results are written.
+    It returns the receipts that may be in pieces, and whether more pieces follow.
     """
-    outcome, state = _decide(batch, items) if items else (ChangeSet(), None)
-    shared = _name_shared(batch, on_decided(len(outcome.events)))
-    if state is None:
+    if not items:
+        _name_shared(batch, on_decided(0))
         return frozenset()
-    channels = apply(outcome, load_lane_state.get_rows(state), shared).channels
+    first, *others = _split(items)
+    outcome, state = _decide(batch, items, first)
+    writer, decided = Writer(load_lane_state.get_rows(state)), len(outcome.events)
     batch.tally.add_events(outcome.events)
+    with store().sending_ahead():
+        for part in others if decided == len(first) else ():
+            writer.add(outcome)
+            outcome = _decide_next(batch, part, state)
+            decided += len(outcome.events)
+            batch.tally.add_events(outcome.events)
+            if len(outcome.events) < len(part):
+                break
+        shared = _name_shared(batch, on_decided(decided))
+        channels = writer.finish(outcome, shared).channels
     for alert in state.skipped.values():
         channels |= report_dead_letters.report_skipped_rules(batch.service, alert, batch.now)
     return channels
+
+
+def _split(items: Sequence[AlertInProgress]) -> list[Sequence[AlertInProgress]]:
+    """Divide the alerts into parts, if the database can write one while the next one is decided."""
+    size = len(items) if store().has_single_writer else store().write_batch
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _decide_next(batch: _Batch, part: Sequence[AlertInProgress], state: LaneState) -> ChangeSet:
+    """Return the decisions on the next part; none if they would need facts that are not loaded."""
+    if state.rule_work > MAX_RULE_WORK:
+        return ChangeSet()
+    skipped = dict(state.skipped)
+    outcome = run_stages(part, batch.segment, state)
+    if state.locks_missing:
+        raise retry.LocksMissing(state.locks_missing)
+    if state.missing:
+        # The next transaction loads them, and decides again.
+        state.skipped = skipped
+        return ChangeSet()
+    return outcome
 
 
 def _name_shared(batch: _Batch, in_pieces: Mapping[int, bool]) -> dict[int, str]:
@@ -415,8 +447,10 @@ def _end_pieces(batch: _Batch, in_pieces: Mapping[int, bool]) -> frozenset[int]:
     return release(names[False]) if names[False] else frozenset()
 
 
-def _decide(batch: _Batch, items: Sequence[AlertInProgress]) -> tuple[ChangeSet, LaneState]:
-    """Return the decisions on these alerts, and the state after them.
+def _decide(
+    batch: _Batch, items: Sequence[AlertInProgress], first: Sequence[AlertInProgress]
+) -> tuple[ChangeSet, LaneState]:
+    """Return the decisions on the first of these alerts, and the state for the others.
 
     A rule can give an alert another entity_id, and grouping policies look for values. What was not loaded is
     loaded too, and the alerts are decided again.
@@ -427,7 +461,7 @@ def _decide(batch: _Batch, items: Sequence[AlertInProgress]) -> tuple[ChangeSet,
         state = load_lane_state.load(
             batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
         )
-        outcome = run_stages(items, batch.segment, state)
+        outcome = run_stages(first, batch.segment, state)
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:

@@ -110,12 +110,12 @@ class _Lane:
 
 def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
     tally, beyond = Tally(), lanes[MAX_LANES:]
-    lanes = lanes[:MAX_LANES]
+    lanes, limit = lanes[:MAX_LANES], min(_batch_size.get_limit(), store().write_batch)
     with store().write_transaction():
         # Measure inside the transaction: waiting for other writers must not reduce the batch size.
         started = thread_time()
         locked = lock_free_services(lanes)
-        small = load_small_lanes([row for row in lanes if row in locked], _batch_size.get_limit())
+        small = load_small_lanes([row for row in lanes if row in locked], limit)
         parsed = [_parse(locked[row], work) for row, work in small.work.items()]
         decided, undecided = _decide([lane for lane in parsed if lane is not None], segment, now)
         channels = _write(decided) if decided else frozenset[int]()

@@ -204,7 +204,7 @@ def parse(kind, value, headers=None):
     assert alerts
     assert source.count(build_request(kind, value, headers)) == len(alerts)
     for alert in alerts:
-        stored = replace(alert, source_at=None, ends_at=None, remarks=())
+        stored = replace(alert, source_at=None, ends_at=None, remarks=(), refusal=None)
         json.dumps(
             {name: getattr(stored, name) for name in list_fields(ParsedAlert)}, allow_nan=False
         ).encode()

@@ -31,7 +31,7 @@ def outcomes() -> dict[object, object]:
 
 
 @pytest.mark.parametrize(
-    "mode", PROCESSING_MODES, ids=lambda m: f"{m.size} {'+'.join(m.queue_splits) or 'uncut'}"
+    "mode", PROCESSING_MODES, ids=lambda m: f"{m.size} in {m.part} {'+'.join(m.queue_splits) or 'uncut'}"
 )
 @pytest.mark.parametrize(
     "kind",
