@@ -125,8 +125,8 @@ def _process_common(lanes: Sequence[int], segment: Segment) -> tuple[Sequence[in
     for row in result.done:
         if linger_s := _linger.record_turn((row, segment.name), result.alerts, len(result.done)):
             send(row, segment.name, delay_ms=_round_up(linger_s))
-    is_small = Linger.SMALL_BATCH <= result.alerts < store().write_batch * FULL_SHARE
-    return result.left, PAUSE_S if is_small and not result.left else 0.0
+    is_medium = Linger.SMALL_BATCH <= result.alerts < store().write_batch * FULL_SHARE
+    return result.left, PAUSE_S if is_medium and not result.left else 0.0
 
 
 def _process_alone(service_row: int, segment: Segment) -> None:
