@@ -19,8 +19,8 @@ def verdict(what: str, results: Results):
     ("ours", "expected"),
     [
         (4_500, "met"),
-        (4_400, "missed, above the floor of 15"),
-        (1_400, "missed, below the floor of 15"),
+        (4_400, "missed, above the floor of 20"),
+        (1_400, "missed, below the floor of 20"),
     ],
 )
 def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, expected):
@@ -56,7 +56,7 @@ def test_only_a_value_below_its_floor_fails_the_run():
     assert list_below_floor(Results([figures(POSTGRES, STORM, 1_400), peer])) == [
         "full rate, storm, against Alerta"
     ]
-    assert list_below_floor(Results([figures(POSTGRES, STORM, 1_500), peer])) == []
+    assert list_below_floor(Results([figures(POSTGRES, STORM, 2_000), peer])) == []
     assert list_below_floor(Results([peer])) == []
 
 
