@@ -15,7 +15,6 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 import orjson
 import structlog
 
-from runtime import garbage
 from runtime.metrics import count_refused
 from tocsin.server.bodies import MAX_BYTES, SMALL_BYTES, Bodies, is_too_fragmented
 from tocsin.server.shares import Shares
@@ -350,8 +349,6 @@ class Request:
         self._chunks = []
         proto.response_bytes(status, headers, body)
         self._active.discard(self.client)
-        if self._is_large:
-            garbage.collect_large()
 
     def _build_environment(self) -> WSGIEnvironment:
         scope, path = self._scope, self._path

@@ -59,7 +59,6 @@ def serve(
         ),
     ):
         garbage.freeze_loaded()
-        garbage.collect_per_requests()
         log.info("serving", host=settings.host, port=settings.port, threads=settings.web_threads)
         signals.wait_for_stop()
         exit_after(STOP_TIMEOUT_S)
