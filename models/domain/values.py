@@ -6,7 +6,7 @@ worker's time.
 """
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ class Value(msgspec.Struct, frozen=True):
 T = TypeVar("T")
 
 
-def replace(value: T, /, **changes: Any) -> T:
+def replace(value: T, /, **changes: object) -> T:
     """Return a copy of a Value or a dataclass with these changes. Raises TypeError for an unknown field."""
     if isinstance(value, Value):
         return msgspec.structs.replace(value, **changes)
