@@ -31,10 +31,11 @@ mkdir "$root"
 tar -xf "$work/base.tar" -C "$root" --exclude=./dev/*
 python=$(basename "$(readlink "$root/usr/bin/python3")")
 
-# Exactly the packages of the lock, by their hashes, for the Python of the image.
-install=("$BIN/uv" pip install --quiet --no-deps --no-build-isolation --python "$BIN/python"
+# Exactly the packages of the lock, by their hashes, for the Python of the image. Not from the checkout: there uv would
+# read the overrides of pyproject.toml, and take the newest version of those packages instead of the one in the lock.
+install=("$BIN/uv" --directory "$work" pip install --quiet --no-deps --no-build-isolation --python "$BIN/python"
   --python-version "${python#python}" --target "$root/opt/tocsin/packages")
-"${install[@]}" --require-hashes -r requirements.lock
+"${install[@]}" --require-hashes -r "$PWD/requirements.lock"
 "${install[@]}" "$work"/tocsin-*.whl
 rm -rf "$root/opt/tocsin/packages/bin"
 # The installer copies files with the modes that they have in its cache on this host.
