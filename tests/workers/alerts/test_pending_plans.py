@@ -7,7 +7,7 @@ import pytest
 from models.store.base import db, store
 from models.tables.events import Receipt
 from tests.support.alerts import accept
-from workers.alerts.pending import load_pending_receipts
+from workers.alerts.pending import load_pending_receipts, load_small_lanes
 
 
 def count_filtered(plan):
@@ -31,3 +31,22 @@ def test_no_other_pending_receipt_is_read(world, now, statements, statement):
     ((plan,),) = db.execute_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters).fetchall()
     found = plan if isinstance(plan, list) else json.loads(plan)
     assert count_filtered(found[0]["Plan"]) == 0
+
+
+def test_the_receipts_of_several_lanes_are_found_by_their_numbers(world, now, statements):
+    """PostgreSQL could also find a number in the index of the pending receipts, but would read all of it."""
+    if store().name != "postgresql":
+        pytest.skip("SQLite has no plans that are made without the parameters")
+    for _ in range(20):
+        accept(world, now, message="Disk full")
+
+    with statements() as seen:
+        load_small_lanes([world.service.id], 100)
+
+    sql, _ = seen[-1]
+    with db.atomic():
+        db.execute_sql("SET LOCAL plan_cache_mode = force_generic_plan")
+        db.execute_sql(f"PREPARE bodies (bigint[]) AS {sql.replace('%s', '$1')}")
+        plan = db.execute_sql("EXPLAIN EXECUTE bodies ('{1}')").fetchall()
+        db.execute_sql("DEALLOCATE bodies")
+    assert "receipt_pkey" in str(plan)
