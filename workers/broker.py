@@ -24,6 +24,9 @@ log = structlog.get_logger()
 
 # Pause of a consumer after the Redis server did not answer.
 RETRY_S = 0.5
+# Pause of a consumer after all wake-ups that it took were covered by running work. In a storm, they come
+# every few milliseconds, and each request to Redis costs as much as some alerts.
+COVERED_PAUSE_S = 0.01
 
 R = TypeVar("R")
 
@@ -120,12 +123,15 @@ class QueueConsumer(Consumer):
         capacity = 1
         while capacity < self._prefetch and self._capacity.acquire(blocking=False):
             capacity += 1
-        for member in self._pop(capacity):
+        members = self._pop(capacity)
+        for member in members:
             args = _parse(self._queue, member)
             if args is not None and not self._broker.is_covered(self._queue, args):
                 self._taken.append(_build_message(self._queue, args))
         if unused := capacity - len(self._taken):
             self._capacity.release(unused)
+        if members and not self._taken:
+            self._closed.wait(COVERED_PAUSE_S)
 
     def _pop(self, count: int) -> list[bytes]:
         """Remove wake-ups from the queue and return them: one, or up to `count` if one was just there."""

@@ -15,7 +15,7 @@ from runtime.redis_socket import get_url
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis
 from workers import broker, queue, sender
-from workers.broker import Broker
+from workers.broker import COVERED_PAUSE_S, Broker
 from workers.sender import get_key, get_linger_key
 
 
@@ -235,6 +235,21 @@ def test_a_wake_up_that_running_work_covers_needs_no_thread(broker_under_test, c
     assert [message.args for message in found if message] == [(1,), (3,)], "two, until they are done"
     consumer.ack(found[0])
     assert [message.args for message in (next(consumer) for _ in range(3)) if message] == [(5,)]
+    consumer.close()
+
+
+def test_a_consumer_pauses_only_if_all_its_wake_ups_were_covered(broker_under_test, client, monkeypatch):
+    pauses = []
+    broker_under_test.add_cover("lane", lambda number: number < 10)
+    consumer = broker_under_test.consume("lane", prefetch=2, timeout=10)
+    monkeypatch.setattr(consumer._closed, "wait", pauses.append)
+
+    for members in ({"[1]": 1}, {"[11]": 1}, {}):
+        if members:
+            client.zadd(get_key("lane"), members)
+        found = next(consumer)
+        pauses.append(found and found.args)
+    assert pauses == [COVERED_PAUSE_S, None, (11,), None]
     consumer.close()
 
 
