@@ -59,7 +59,7 @@ def send(service_row: int, stage: str = "normalize", delay_ms: int | None = None
     queue.enqueue(process_lane.get_segment(stage).queue, service_row, delay_ms=delay_ms)
 
 
-def _is_covered(service_row: int, stage: str) -> bool:
+def is_covered(service_row: int, stage: str) -> bool:
     """Return whether the lane lingers, or whether a thread that already works will also process it."""
     segment = process_lane.get_segment(stage)
     if _needs_no_turn((service_row, segment.name)):
@@ -81,7 +81,7 @@ def _is_common(service_row: int, segment: Segment) -> bool:
 
 
 for _actor, _stage in ((normalize, "normalize"), (route, "route"), (rules, "rules"), (incident, "dedupe")):
-    broker.add_cover(_actor.queue_name, partial(_is_covered, stage=_stage))
+    broker.add_cover(_actor.queue_name, partial(is_covered, stage=_stage))
 
 
 def _process(service_row: int, stage: str) -> None:
