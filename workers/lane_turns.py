@@ -116,10 +116,11 @@ class BusyLanes:
 
     A lane that is locked is tried again in a moment, without waiting. But PostgreSQL gives a lock to the
     transactions that wait for it, so that a lane that many requests lock would never get its turn. After
-    BLOCK_AFTER_S, a thread waits for it.
+    BLOCK_AFTER_S, a thread waits for it. In a storm, several workers find each other's lanes locked: a
+    thread that waited earlier would get only what arrived meanwhile.
     """
 
-    BLOCK_AFTER_S = 0.15
+    BLOCK_AFTER_S = 0.6
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

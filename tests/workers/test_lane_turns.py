@@ -177,9 +177,9 @@ def test_a_thread_may_block_for_a_lane_that_was_busy_for_a_while(clock):
     lanes.record("lane", is_busy=True)
     with lanes.let_one_block("lane") as may_block:
         assert not may_block
-    clock[0] += 0.1
+    clock[0] += BusyLanes.BLOCK_AFTER_S * 0.7
     lanes.record("lane", is_busy=True)
-    clock[0] += 0.1
+    clock[0] += BusyLanes.BLOCK_AFTER_S * 0.7
 
     assert lanes.is_starving("lane")
     assert not lanes.is_starving("other")

@@ -15,6 +15,7 @@ from models.store.base import store
 from pipeline.topology import Segment
 from workers import queue
 from workers.alerts import process_lane, process_lanes
+from workers.alerts.process_lanes import CommonResult
 from workers.broker import broker
 from workers.lane_turns import BusyLanes, Gathering, Linger, turns
 
@@ -24,6 +25,9 @@ GATHERING_S = 0.25
 # was nearly full, and not after one with so few alerts that its lanes linger.
 PAUSE_S = 0.02
 FULL_SHARE = 0.7
+# Longer if another worker had locked some of the lanes. Two workers that each take what the other one has
+# just left need half as much CPU time again, because all their batches are small.
+BUSY_PAUSE_S = 0.05
 
 _linger = Linger()
 _busy_lanes = BusyLanes()
@@ -125,8 +129,16 @@ def _process_common(lanes: Sequence[int], segment: Segment) -> tuple[Sequence[in
     for row in result.done:
         if linger_s := _linger.record_turn((row, segment.name), result.alerts, len(result.done)):
             send(row, segment.name, delay_ms=_round_up(linger_s))
-    is_medium = Linger.SMALL_BATCH <= result.alerts < store().write_batch * FULL_SHARE
-    return result.left, PAUSE_S if is_medium and not result.left else 0.0
+    return result.left, _choose_pause_s(result)
+
+
+def _choose_pause_s(result: CommonResult) -> float:
+    """Return how long to wait before the next common batch, so that more alerts arrive for it."""
+    if result.left or result.alerts >= store().write_batch * FULL_SHARE:
+        return 0.0
+    if result.busy:
+        return BUSY_PAUSE_S
+    return PAUSE_S if result.alerts >= Linger.SMALL_BATCH else 0.0
 
 
 def _process_alone(service_row: int, segment: Segment) -> None:

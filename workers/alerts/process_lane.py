@@ -111,7 +111,8 @@ def process_pending_lanes(is_covered: Callable[[int, str], bool] = lambda row, s
 
     Each lane gets SLICE_S in turn, so that a busy lane does not delay the others. A lane that fails does not
     stop the others, but an unavailable database does. The next call tries again. `is_covered` gets a service
-    and a stage, and returns whether running work includes the lane, which is then left out.
+    and a stage, and returns whether running work includes the lane, which is then left out. So is a lane that
+    another transaction has locked.
     """
     report_dead_letters.collect_dead_letters()
     taken, failed = 0, set[int]()
@@ -121,7 +122,8 @@ def process_pending_lanes(is_covered: Callable[[int, str], bool] = lambda row, s
             if is_covered(service_row, _segments[first].name):
                 continue
             try:
-                taken += sum(run(service_row, each.name, SLICE_S).taken for each in _segments[first:])
+                for each in _segments[first:]:
+                    taken += run(service_row, each.name, SLICE_S, blocking=False).taken
             except Exception as error:
                 if store().is_unavailable(error):
                     raise

@@ -35,6 +35,8 @@ from tests.support.rules import (
 )
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import lane_actors, pending, process_lane, process_lanes, process_router
+from workers.alerts.lane_actors import BUSY_PAUSE_S, PAUSE_S
+from workers.alerts.process_lanes import CommonResult
 from workers.broker import broker
 from workers.lane_turns import BusyLanes, Gathering, LaneTurns, Linger
 
@@ -301,6 +303,34 @@ def test_a_lane_that_is_held_is_sent_again_in_a_moment(places, now, monkeypatch,
     assert Event.select().count() == 0
     lane_actors.normalize(service_row)
     assert Event.select().count() == 1
+
+
+@needs_row_locks
+def test_the_poller_does_not_wait_for_a_lane_that_is_held(places, now):
+    for place in places[:2]:
+        accept_critical(place, now)
+    with hold_lock(places[0].service.id):
+        assert process_lane.process_pending_lanes() == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "pause_s"),
+    [
+        (CommonResult(alerts=10), 0.0),
+        (CommonResult(alerts=100), PAUSE_S),
+        (CommonResult(alerts=0, busy={1}), BUSY_PAUSE_S),
+        (CommonResult(alerts=100, busy={1}), BUSY_PAUSE_S),
+        (CommonResult(alerts=10, busy={1}, left=[2]), 0.0),
+        (CommonResult(alerts=290, busy={1}), 0.0),
+    ],
+    ids=["few alerts", "many", "another worker has the lane", "or one of them", "some are left", "full"],
+)
+def test_a_common_batch_that_was_not_full_is_followed_by_a_pause(places, monkeypatch, result, pause_s):
+    monkeypatch.setattr(type(get_store()), "write_batch", 300)
+    monkeypatch.setattr(process_lanes, "run", lambda lanes, segment: result)
+
+    _, pause = lane_actors._process_common([1], process_lane.get_segment("normalize"))
+    assert pause == pause_s
 
 
 @needs_row_locks
