@@ -57,7 +57,7 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """The amount of work taken from a lane. `more`: the thread left the lane before it was empty.
+    """What became of a lane: `taken` alerts. `more`: the thread left the lane before it was empty.
 
     `is_busy`: another transaction has locked the lane.
     """

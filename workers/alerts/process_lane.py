@@ -148,7 +148,9 @@ _batch_size = BatchSize()
 def _process_batch(
     service_row: int, segment: Segment, now: datetime | None = None, *, blocking: bool = True
 ) -> int:
-    """Process one batch, or its alerts one by one if it fails. Return the number of receipts and events.
+    """Process one batch, or its alerts one by one if it fails. Return the number of alerts.
+
+    It is 0 only if no work is pending: a batch of receipts without alerts returns the number of receipts.
 
     `blocking` False: raise Busy if another transaction has locked the lane.
     """
@@ -318,7 +320,7 @@ def _run_transaction(
         channels |= _end_pieces(batch, taken.pieces)
     _adjust_size(pending, taken.decided, thread_time() - started)
     _report_written(batch, pending, channels, taken.pieces)
-    return taken.done or len(pending)
+    return taken.decided or len(pending)
 
 
 def _lock(service_row: int, extra_locks: frozenset[int], *, blocking: bool) -> dict[int, Service]:

@@ -28,10 +28,13 @@ from pipeline.incidents import dead_letter_incident
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept, list_rows
+from tests.support.large_groups import build_body
 from tests.support.scenarios.segments import build_segments_with
 from tests.support.scenarios.sla import sla
-from workers.alerts import process_lane
+from workers.alerts import lane_actors, process_lane
 from workers.alerts.batches import BatchSize
+from workers.broker import broker
+from workers.lane_turns import Linger
 
 FAILED = make_reason("alert_failed", error="ZeroDivisionError", stage="normalize")
 
@@ -340,7 +343,23 @@ def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
         body = json.dumps({"alerts": [{"fingerprint": f"{number}-{n}"} for n in range(2)]}).encode()
         accept(world, now, source="prometheus", body=body)
 
-    assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 1
+    assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 2
+    assert Receipt.select().where(Receipt.state == WorkState.DONE).count() == 1
+
+
+def test_a_lane_with_few_receipts_of_many_alerts_does_not_linger(world, now, monkeypatch):
+    """Its batches are full already. To wait for more alerts would only delay them."""
+    delays = []
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=1000))
+    monkeypatch.setattr(broker, "enqueue", lambda message, delay=None: delays.append(delay))
+    monkeypatch.setattr(lane_actors, "_linger", Linger())
+    monkeypatch.setattr(lane_actors, "_large_lanes", {world.service.id})
+    for _ in range(2):
+        accept(world, now, source="prometheus", body=build_body(60))
+        lane_actors.normalize(world.service.id)
+
+    assert Event.select().count() == 120
+    assert not any(delays)
 
 
 def test_the_batch_size_counts_alerts_and_the_time_of_the_lock(world, now, monkeypatch):
