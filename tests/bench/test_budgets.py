@@ -19,8 +19,8 @@ def verdict(what: str, results: Results):
     ("ours", "expected"),
     [
         (4_500, "met"),
-        (4_400, "missed, above the floor of 20"),
-        (1_400, "missed, below the floor of 20"),
+        (4_400, "missed, above the floor of 15"),
+        (1_400, "missed, below the floor of 15"),
     ],
 )
 def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, expected):
