@@ -33,7 +33,7 @@ def test_no_other_pending_receipt_is_read(world, now, statements, statement):
     assert count_filtered(found[0]["Plan"]) == 0
 
 
-def test_the_receipts_of_several_lanes_are_found_by_their_numbers(world, now, statements):
+def test_the_receipts_of_many_lanes_are_found_by_their_numbers(world, now, statements):
     """PostgreSQL could also find a number in the index of the pending receipts, but would read all of it."""
     if store().name != "postgresql":
         pytest.skip("SQLite has no plans that are made without the parameters")

@@ -306,7 +306,7 @@ def test_a_lane_that_is_held_is_sent_again_in_a_moment(places, now, monkeypatch,
 
 
 @needs_row_locks
-def test_the_poller_does_not_wait_for_a_lane_that_is_held(places, now):
+def test_the_poller_leaves_out_a_lane_that_is_held(places, now):
     for place in places[:2]:
         accept_critical(place, now)
     with hold_lock(places[0].service.id):
