@@ -254,6 +254,8 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
         _segments=build_segments(mode.queue_splits),
         _batch_size=BatchSize(target_s=1e9, limit=mode.size),
         _split=lambda items: [items[start : start + mode.part] for start in range(0, len(items), mode.part)],
+        # It would give the same rows after a batch that failed.
+        _process_one_by_one=None,
     )
     other_batches = [
         mock.patch.object(module, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))

@@ -312,7 +312,7 @@ def _run_transaction(
             return 0
         taken = TakenWork(pending)
         batch = _Batch(service, segment, locked, now)
-        channels = _run_stages(batch, taken.items, taken.mark_decided)
+        channels = _run_stages(batch, taken.items, taken.mark_decided, in_parts=not taken.has_events)
         channels |= _end_pieces(batch, taken.pieces)
     _adjust_size(pending, taken.decided, thread_time() - started)
     _report_written(batch, pending, channels, taken.pieces)
@@ -376,18 +376,23 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
 
 
 def _run_stages(
-    batch: _Batch, items: Sequence[AlertInProgress], on_decided: Callable[[int], dict[int, bool]]
+    batch: _Batch,
+    items: Sequence[AlertInProgress],
+    on_decided: Callable[[int], dict[int, bool]],
+    *,
+    in_parts: bool = False,
 ) -> frozenset[int]:
     """Decide on these alerts and write the result. Return the channels with messages to send.
 
     If their rules cause much work, leave the last ones for the next batch (MAX_RULE_WORK in run_stages.py).
     `on_decided` is called with the number of alerts that were decided, before the last results are written.
-    It returns the receipts that may be in pieces, and whether more pieces follow.
+    It returns the receipts that may be in pieces, and whether more pieces follow. `in_parts`: the first
+    results may be written earlier, while the next alerts are decided.
     """
     if not items:
         _name_shared(batch, on_decided(0))
         return frozenset()
-    first, *others = _split(items)
+    first, *others = _split(items) if in_parts else [items]
     outcome, state = _decide(batch, items, first)
     writer, decided = Writer(load_lane_state.get_rows(state)), len(outcome.events)
     batch.tally.add_events(outcome.events)

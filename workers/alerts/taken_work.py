@@ -20,9 +20,9 @@ from workers.alerts.pending import PendingWork
 class TakenWork:
     """Pending work that one transaction takes, as alerts in order.
 
-    `decided` counts its alerts that were decided, `done` the receipts and events that have no alerts left.
-    `pieces` are the receipts that may be processed in pieces, and whether more pieces follow. Raises the
-    error of a body that cannot be parsed.
+    `decided` counts its alerts that were decided. `pieces` are the receipts that may be processed in pieces,
+    and whether more pieces follow. `has_events`: some alerts have an event, which must be deleted before the
+    new one with the same ID is written. Raises the error of a body that cannot be parsed.
     """
 
     def __init__(self, pending: Sequence[PendingWork]) -> None:
@@ -33,8 +33,8 @@ class TakenWork:
         for work in pending:
             self.items += build_items(work)
             self._ends.append(len(self.items))
+        self.has_events = any(work.event is not None for work in pending)
         self.decided = 0
-        self.done = 0
         self.pieces: dict[int, bool] = {}
 
     def mark_decided(self, count: int) -> dict[int, bool]:
@@ -45,7 +45,6 @@ class TakenWork:
         self.decided = count
         finished = self._pending[: bisect_right(self._ends, count)]
         mark_done([work for work in finished if work.is_completed])
-        self.done = sum(work.is_completed for work in finished)
         for work in finished:
             if work.piece is not None and not work.is_completed:
                 save_progress(work.receipt, work.piece.stop)

@@ -29,9 +29,10 @@ from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept, list_rows
 from tests.support.large_groups import build_body
+from tests.support.rules import accept_from_router, add_router, add_router_rule
 from tests.support.scenarios.segments import build_segments_with
 from tests.support.scenarios.sla import sla
-from workers.alerts import lane_actors, process_lane
+from workers.alerts import lane_actors, process_lane, process_router
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
 from workers.lane_turns import Linger
@@ -345,6 +346,20 @@ def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
 
     assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 2
     assert Receipt.select().where(Receipt.state == WorkState.DONE).count() == 1
+
+
+def test_routed_alerts_are_processed_in_one_batch(world, now, monkeypatch):
+    """Their pending events are replaced by new ones with the same IDs, so that the old ones must go first."""
+    monkeypatch.setattr(process_lane, "_split", lambda items: [[item] for item in items])
+    monkeypatch.setattr(process_lane, "_process_one_by_one", None)
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    for number in range(3):
+        accept_from_router(router, now, message="Disk full", entity_id=f"db{number}", alert_type="critical")
+    process_router.run(router.id)
+
+    assert process_lane.run(world.service.id).taken == 3
+    assert [event.state for event in Event.select()] == [WorkState.DONE] * 3
 
 
 def test_a_lane_with_few_receipts_of_many_alerts_does_not_linger(world, now, monkeypatch):
