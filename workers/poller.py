@@ -8,7 +8,7 @@ import threading
 import time
 
 from runtime.redis import redis_status
-from workers.alerts import process_lane, process_router
+from workers.alerts import lane_actors, process_lane, process_router
 from workers.delivery import deliver
 from workers.delivery.transport.channel import DEADLINE_S
 from workers.pause import pause_check
@@ -50,7 +50,7 @@ class Poller:
             # The state of a restored copy may change while this process runs.
             pause_check.forget()
             run_safely("routers", process_router.process_pending_routers)
-            run_safely("pipeline", process_lane.process_pending_lanes)
+            run_safely("pipeline", _process_lanes)
             run_safely("timers", fire.fire_due)
             run_safely("maintenance", release_maintenance.release_deferred)
             run_safely("heartbeats", missing_heartbeats.report_missing)
@@ -66,3 +66,12 @@ class Poller:
             if time.monotonic() - began_at >= interval_s:
                 return True
         return False
+
+
+def _process_lanes() -> None:
+    """Process the lanes with pending alerts, except those that this process already works on.
+
+    In a storm, these always have pending alerts. A second thread would only take small batches from them, and
+    would not come to the other work of the poller.
+    """
+    process_lane.process_pending_lanes(lane_actors.is_covered)

@@ -106,20 +106,24 @@ def run(
     return replace(run_batches(process_batch, seconds, is_turn_over), is_busy=is_busy)
 
 
-def process_pending_lanes() -> int:
+def process_pending_lanes(is_covered: Callable[[int, str], bool] = lambda row, stage: False) -> int:
     """Process every lane that has pending work, up to the last segment, in case a wake-up was lost.
 
     Each lane gets SLICE_S in turn, so that a busy lane does not delay the others. A lane that fails does not
-    stop the others, but an unavailable database does. The next call tries again.
+    stop the others, but an unavailable database does. The next call tries again. `is_covered` gets a service
+    and a stage, and returns whether running work includes the lane, which is then left out. So is a lane that
+    another transaction has locked.
     """
     report_dead_letters.collect_dead_letters()
     taken, failed = 0, set[int]()
     while lanes := _list_lanes(failed):
         before = taken
         for service_row, first in lanes:
+            if is_covered(service_row, _segments[first].name):
+                continue
             try:
                 for each in _segments[first:]:
-                    taken += run(service_row, each.name, SLICE_S).taken
+                    taken += run(service_row, each.name, SLICE_S, blocking=False).taken
             except Exception as error:
                 if store().is_unavailable(error):
                     raise

@@ -305,6 +305,14 @@ def test_a_lane_that_is_held_is_sent_again_in_a_moment(places, now, monkeypatch,
     assert Event.select().count() == 1
 
 
+@needs_row_locks
+def test_the_poller_leaves_out_a_lane_that_is_held(places, now):
+    for place in places[:2]:
+        accept_critical(place, now)
+    with hold_lock(places[0].service.id):
+        assert process_lane.process_pending_lanes() == 1
+
+
 @pytest.mark.parametrize(
     ("result", "pause_s"),
     [
