@@ -1,6 +1,8 @@
 """Connect to Redis, and remember whether it answers."""
 
+import math
 import threading
+from time import monotonic
 
 import redis
 import structlog
@@ -29,25 +31,37 @@ def create_client(url: str, timeout_s: float = TIMEOUT_S) -> redis.Redis:
 
 
 class RedisStatus:
-    """Whether Redis answers. Each change is logged once."""
+    """Whether Redis answers. Each change is logged once, though a process has several clients.
+
+    A request can end before an outage begins or ends, and be reported after that, on a busy host some seconds
+    later. So a request counts only if it began (`began_at`, of `monotonic`) after the last change.
+    """
 
     def __init__(self) -> None:
         self.up = True
+        self._changed_at = -math.inf
         self._lock = threading.Lock()
 
-    def report_down(self, error: Exception) -> None:
-        with self._lock:
-            was_up, self.up = self.up, False
-        if was_up:
+    def report_down(self, error: Exception, began_at: float) -> None:
+        """Report the error of a request."""
+        if self._change(began_at, up=False):
             log.warning("Redis is down; workers look for alerts in the database", error=type(error).__name__)
 
-    def report_up(self) -> None:
-        if self.up:
-            return
-        with self._lock:
-            was_up, self.up = self.up, True
-        if not was_up:
+    def report_up(self, began_at: float) -> None:
+        """Report that a request was answered."""
+        if self._change(began_at, up=True):
             log.info("Redis is up again")
+
+    def _change(self, began_at: float, *, up: bool) -> bool:
+        """Return whether this report changes the status."""
+        # Without the lock: almost every report finds that nothing changed.
+        if self.up == up:
+            return False
+        with self._lock:
+            if self.up == up or began_at < self._changed_at:
+                return False
+            self.up, self._changed_at = up, monotonic()
+            return True
 
 
 redis_status = RedisStatus()

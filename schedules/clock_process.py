@@ -98,12 +98,13 @@ class PeriodicScheduler(Scheduler):
 
     def run_once(self) -> float:
         """Make one pass and return the seconds to sleep until the next. Without Redis, no job runs."""
+        began_at = time.monotonic()
         try:
             delay = self.enqueue_jobs()
         except (redis.RedisError, OSError) as error:
-            redis_status.report_down(error)
+            redis_status.report_down(error, began_at)
             return RETRY_S
-        redis_status.report_up()
+        redis_status.report_up(began_at)
         return delay
 
     def enqueue_jobs(self) -> float:

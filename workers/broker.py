@@ -10,6 +10,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import Any, TypeVar
 
 import dramatiq
@@ -136,6 +137,7 @@ class QueueConsumer(Consumer):
     def _pop(self, count: int) -> list[bytes]:
         """Remove wake-ups from the queue and return them: one, or up to `count` if one was just there."""
         key = get_key(self._queue)
+        began_at = monotonic()
         try:
             # Pairs of a member and its score.
             found: Any = self._client.zpopmin(key, count) if self._may_have_more else []
@@ -144,10 +146,10 @@ class QueueConsumer(Consumer):
                 first: Any = self._client.bzpopmin(key, self._timeout_s)
                 found = [first[1:]] if first else []
         except (redis.RedisError, OSError) as error:
-            redis_status.report_down(error)
+            redis_status.report_down(error, began_at)
             self._closed.wait(RETRY_S)
             return []
-        redis_status.report_up()
+        redis_status.report_up(began_at)
         self._may_have_more = bool(found)
         return [member for member, _ in found]
 

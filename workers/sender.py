@@ -164,6 +164,7 @@ class QueueSender:
             self._batch.linger_ends.setdefault(member, time.time())
 
     def _send(self, batch: _Batch) -> bool:
+        began_at = time.monotonic()
         try:
             pipeline = self._client.pipeline(transaction=False)
             # Lingers first: a wake-up that was added after the linger began must be dropped.
@@ -178,9 +179,9 @@ class QueueSender:
                 pipeline.eval(ENQUEUE_SCRIPT, 2, get_key(queue), get_linger_key(queue), *_flatten(members))
             pipeline.execute()
         except (redis.RedisError, OSError) as error:
-            redis_status.report_down(error)
+            redis_status.report_down(error, began_at)
             return False
-        redis_status.report_up()
+        redis_status.report_up(began_at)
         return True
 
 

@@ -1,5 +1,7 @@
 """The poller continues after errors."""
 
+import time
+
 import peewee
 import pytest
 
@@ -58,7 +60,7 @@ def test_a_failure_of_redis_shortens_a_pause_that_has_begun(scans_seen, monkeypa
     passes = Poller()
     passes.start()
 
-    poller.redis_status.report_down(ConnectionError())
+    poller.redis_status.report_down(ConnectionError(), time.monotonic())
     wait_until(lambda: scans_seen.count("pipeline") >= 1)
     passes.stop()
     passes.join()
