@@ -172,21 +172,25 @@ class Gathering:
 
         `process` gets the waiting lanes. It returns those to process again, and how many seconds to wait
         before the next batch, so that more alerts arrive for it. After `seconds`, return the lanes that still
-        wait: the caller enqueues them. If `process` fails, all waiting lanes are dropped, as their wake-ups
-        would be.
+        wait: the caller enqueues them. After an error, all waiting lanes are dropped, as their wake-ups would
+        be.
         """
         with self._lock:
             self._requested.setdefault(lane)
             if self._is_active:
                 return []
             self._is_active = True
-        ends_at = monotonic() + seconds
+        try:
+            return self._process_requested(process, monotonic() + seconds)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _process_requested(
+        self, process: Callable[[list[int]], tuple[Iterable[int], float]], ends_at: float
+    ) -> list[int]:
         while lanes := self._take():
-            try:
-                again, pause_s = process(lanes)
-            except BaseException:
-                self._leave()
-                raise
+            again, pause_s = process(lanes)
             with self._lock:
                 self._requested = dict.fromkeys((*again, *self._requested))
             if monotonic() > ends_at:

@@ -129,6 +129,16 @@ def test_after_an_error_another_thread_processes_lanes():
     assert batches == [[2]]
 
 
+def test_after_an_error_in_a_pause_another_thread_processes_lanes():
+    gathering, batches = Gathering(), []
+    with pytest.raises(ValueError):
+        gathering.work(1, lambda lanes: ([3], -1.0), 1.0)
+
+    gathering.work(2, lambda lanes: batches.append(lanes) or ([], 0.0), 1.0)
+
+    assert batches == [[2]]
+
+
 def test_a_lane_is_added_to_a_running_gathering_only():
     gathering, batches = Gathering(), []
 

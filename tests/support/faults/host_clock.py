@@ -4,8 +4,9 @@ libfaketime stands between the processes (including the embedded Redis server) a
 offset at each access to the clock. Only wall clocks change; monotonic clocks continue, as with a real clock.
 PostgreSQL's server is not one of these processes, and uses its own clock.
 
-libfaketime 0.9 fails where Python sleeps until a moment (`time.sleep`, EINVAL). Tocsin does this
-only at the end of `tocsin up`: an installation with such a clock must be killed, not stopped.
+libfaketime 0.9 fails where Python sleeps until a moment (`time.sleep`, EINVAL). Tocsin does this in the
+pauses between common batches of lanes, where the error costs a wake-up, and at the end of `tocsin up`: an
+installation with such a clock must be killed, not stopped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
