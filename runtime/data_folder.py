@@ -22,8 +22,8 @@ OUR_FILES = {
     "redis.folder",
     "up.lock",
 }
-# A new file system has this folder.
-IGNORED = {"lost+found"}
+# A new file system has this folder, and the README writes this log.
+IGNORED = {"lost+found", "up.log"}
 
 
 def prepare(home: Path) -> None:

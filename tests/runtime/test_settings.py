@@ -297,6 +297,13 @@ def test_a_folder_with_files_of_others_only_is_not_used(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_new_folder_may_have_the_log_of_tocsin_up(tmp_path):
+    # A user without a terminal creates the folder for `tocsin up > var/up.log`, as the README starts it.
+    (tmp_path / "up.log").touch()
+
+    data_folder.prepare(tmp_path)
+
+
 def test_the_values_that_a_process_shows_have_no_secrets(load):
     values = settings.list_values(load({**LOGIN, "TOCSIN_SMTP_TLS": "tls"}))
 
