@@ -46,6 +46,12 @@ def now() -> datetime:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _empty_folder(tmp_path_factory: pytest.TempPathFactory):
+    """Run in an empty folder, because `var/tocsin.toml` of the checkout has other settings."""
+    os.chdir(tmp_path_factory.mktemp("empty"))
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _databases():
     """Drop all databases at the end of the run."""
     yield

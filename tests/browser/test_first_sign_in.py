@@ -8,12 +8,12 @@ import sys
 import threading
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from tests.support import stores
 from tests.support.polling import wait_until
 from tests.support.processes import build_environment, find_free_port, is_running, list_descendants
-from tests.support.web.site import SIZES, find_chromium
+from tests.support.web.site import SIZES
 
 LINK = re.compile(r"http://\S+/sign-in/link/\S+")
 PASSWORD = "correct horse battery"
@@ -69,12 +69,10 @@ def terminal(tmp_path):
 
 
 @pytest.fixture
-def page():
-    with sync_playwright() as playwright:
-        # root may not use the sandbox of Chromium.
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser.new_context(viewport=SIZES["desktop"]).new_page()
-        browser.close()
+def page(chromium):
+    context = chromium.new_context(viewport=SIZES["desktop"])
+    yield context.new_page()
+    context.close()
 
 
 def test_the_owner_sets_a_password_and_sees_the_incidents(terminal, page):

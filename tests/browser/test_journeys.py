@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from models.domain.enums import IncidentStatus
 from models.tables.accounts import User
@@ -13,18 +13,9 @@ from models.tables.sign_in import Session
 from tests.support.schedules.stored import layer
 from tests.support.schedules.stored import schedule as add_schedule
 from tests.support.web.server import run_server
-from tests.support.web.site import SIZES, find_chromium, open_incidents, open_page, serve_site
+from tests.support.web.site import SIZES, open_incidents, open_page, serve_site
 
 __all__ = ["run_server"]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        # root may not use the sandbox of Chromium.
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """People sign in at a certified OpenID provider, in Chromium."""
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.tables.accounts import Account, User
@@ -12,7 +12,7 @@ from runtime.settings import load
 from tests.support.web.openid_provider import CLIENT_ID, CLIENT_SECRET
 from tests.support.web.real_openid_provider import run_real_provider
 from tests.support.web.server import run_server
-from tests.support.web.site import find_chromium, open_page, serve_site
+from tests.support.web.site import open_page, serve_site
 from web.app import create_app
 from web.pages.sign_in import provider_client
 
@@ -24,15 +24,6 @@ PEOPLE = {
     "alice-unproven": {"email": "alice@example.org", "email_verified": False},
     "dora": {"email": "dora@example.org", "email_verified": True},
 }
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        # root may not use the sandbox of Chromium.
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from models.lifecycle import signed_links
 from models.lifecycle.sign_in import links
@@ -22,7 +21,6 @@ from tests.support.schedules.stored import schedule as add_schedule
 from tests.support.web.server import run_server
 from tests.support.web.site import (
     SIZES,
-    find_chromium,
     find_obstacles,
     keep_screenshot,
     open_incidents,
@@ -80,15 +78,6 @@ def test_each_page_is_read_below():
     paths = {page.path for page in routes.PAGES if page.method == "GET"} - NO_PAGES
 
     assert {path for path in paths if re.sub("<[a-z_]+>", "1", path) not in shown} == set()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        # root may not use the sandbox of Chromium.
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

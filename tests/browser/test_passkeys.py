@@ -1,9 +1,6 @@
 """Passkeys in Chromium, with its virtual authenticator: a person adds one, and signs in with it."""
 
-import shutil
-
 import pytest
-from playwright.sync_api import sync_playwright
 
 from models.lifecycle.sign_in import sessions
 from models.lifecycle.sign_in.sessions import Browser
@@ -15,19 +12,6 @@ from tests.support.web.server import run_server
 from web.app import create_app
 
 __all__ = ["run_server"]
-
-PROGRAM = "chromium"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    found = shutil.which(PROGRAM)
-    assert found is not None, f"{PROGRAM} is not installed"
-    with sync_playwright() as playwright:
-        # root may not use the sandbox of Chromium.
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

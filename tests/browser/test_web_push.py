@@ -6,11 +6,9 @@ given to the service worker by the DevTools protocol.
 """
 
 import json
-import shutil
 from datetime import UTC, datetime
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from models.domain.enums import IncidentStatus, OtherContactType
 from models.lifecycle import signed_links
@@ -30,25 +28,7 @@ from workers.delivery import deliver
 
 __all__ = ["run_server"]
 
-# The headless shell of Chromium shows no notifications.
-PROGRAM = "chromium"
 ENDPOINT = "https://push.example.org/wpush/v2/secret"
-
-
-def find_chromium() -> str:
-    """Return the path of Chromium. A missing program fails the test."""
-    found = shutil.which(PROGRAM)
-    assert found is not None, f"{PROGRAM} is not installed"
-    return found
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with sync_playwright() as playwright:
-        # root may not use the sandbox of Chromium.
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A running site for Chromium: a web server, people who are signed in, and pages of both sizes."""
 
 import os
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,19 +14,10 @@ from tests.support.alerts import accept
 from web.app import create_app
 from workers.alerts import process_lane
 
-# The headless shell of Chromium shows no notifications.
-PROGRAM = "chromium"
 SIZES = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1120, "height": 720}}
 # `make pages` sets it: the folder for screenshots.
 FOLDER = "PAGES_FOLDER"
 MAX_BYTES = 100_000
-
-
-def find_chromium() -> str:
-    """Return the path of Chromium. A missing program fails the test."""
-    found = shutil.which(PROGRAM)
-    assert found is not None, f"{PROGRAM} is not installed"
-    return found
 
 
 def serve_site(run_server, home: Path):
