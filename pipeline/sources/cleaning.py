@@ -69,6 +69,7 @@ PAYLOAD_DEPTH = 100
 TOO_DEEP_TEXT = "(nested too deeply)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**63 - 1
+_INTEGERS = frozenset((int, bool))
 
 
 class TooDeep(ValueError):
@@ -106,6 +107,9 @@ def _is_fit(value: object, depth: int) -> bool:
         items: Iterable[object] = value.values()
     else:
         items = value
+        if len(value) > 1 and _INTEGERS.issuperset(map(type, value)):
+            # No call for each number of a long list.
+            return min(value) >= _MIN_INTEGER and max(value) <= _MAX_INTEGER
     for item in items:
         if isinstance(item, str):
             # No call for each text: most of a payload is short ASCII texts.

@@ -89,6 +89,9 @@ def _get_share(group_size: int) -> dict[Work, int]:
     }
 
 
+_CONTAINERS = frozenset((dict, list))
+
+
 def count_items(value: object, limit: int) -> int:
     """Return how many items and members a value has at all levels; stop counting above `limit`.
 
@@ -98,9 +101,12 @@ def count_items(value: object, limit: int) -> int:
         return 1 + len(value) // 500
     count = 1
     pending = [value]
-    while pending and count <= limit:
+    while pending:
         outer = pending.pop()
         inner = outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ()
         count += len(inner)
-        pending += [each for each in inner if isinstance(each, dict | list)]
+        if count > limit:
+            break
+        if not _CONTAINERS.isdisjoint(map(type, inner)):
+            pending += [each for each in inner if isinstance(each, dict | list)]
     return count

@@ -5,7 +5,14 @@ from time import thread_time
 
 import pytest
 
-from pipeline.rules.conditions.budget import BUDGETS_PER_BODY, LIMITS, Budget, BudgetExceeded, Work
+from pipeline.rules.conditions.budget import (
+    BUDGETS_PER_BODY,
+    LIMITS,
+    Budget,
+    BudgetExceeded,
+    Work,
+    count_items,
+)
 from pipeline.rules.rulesets import RuleSet
 from tests.support.conditions.trees import group, search
 from tests.support.facts import NOON, alert, lane
@@ -165,3 +172,23 @@ def test_the_budget_of_a_kind_is_empty_once_it_was_exceeded():
 
     assert budget.spent == 1
     budget.spend(Work.WRITTEN, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [
+        ("a", 1),
+        ("a" * 1_000, 3),
+        (7, 1),
+        ([], 1),
+        ([1, 2], 3),
+        ([1, [2, "a"], {}], 6),
+        ({"a": {"b": [1, 2]}, "c": None}, 6),
+    ],
+)
+def test_the_items_of_a_value_are_counted_at_all_levels(value, items):
+    assert count_items(value, 100) == items
+
+
+def test_items_are_counted_until_the_limit():
+    assert count_items([[0] * 50, [0] * 50], 30) in range(31, 103)

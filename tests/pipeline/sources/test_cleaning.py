@@ -3,8 +3,17 @@
 import sys
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pipeline.sources import cleaning
+
+LEAVES = st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.floats() | st.text(max_size=3)
+NUMBERS = st.lists(st.booleans() | st.sampled_from([0, -(2**63), 2**63 - 1, -(2**63) - 1, 2**63]))
+PAYLOADS = NUMBERS | st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+)
 
 
 def test_printable_characters_need_no_cleaning():
@@ -24,3 +33,11 @@ def test_a_printable_text_is_cleaned_like_any_other(clean, text, limit):
         # The newline at its end is removed after the search.
         assert clean(text, limit) == clean(f"{text}\n", limit)
     assert len(clean(text, limit)) <= limit
+
+
+@given(PAYLOADS)
+@example([1, 2**63])
+@example([[1, -(2**63)], [0, -(2**63) - 1]])
+def test_a_payload_that_is_not_copied_is_fit(payload):
+    """Numbers over 64 bits become texts, in long lists too."""
+    assert repr(cleaning.clean_payload(payload)) == repr(cleaning._copy_fit(payload, cleaning.PAYLOAD_DEPTH))
