@@ -10,7 +10,7 @@ from models.domain.effects import EntityState, IncidentState
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import PastIncident
 from models.store.base import store
-from models.store.prepared import Prepared, bind, in_bound, in_bound_pairs
+from models.store.prepared import Prepared, bind, in_bound, in_bound_pairs, on_found_rows
 from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentAssignment, IncidentGroup, IncidentResponder
 from models.tables.timers import Timer
@@ -120,15 +120,14 @@ def _prepare_states(
     return Prepared(lambda: refine(Incident.select(*columns).where(where())))
 
 
-_OPEN_BY_ID = _prepare_states(
-    lambda: in_bound(Incident.unique_id, "unique_ids") & (Incident.status < IncidentStatus.RESOLVED)
-)
+def _is_open() -> peewee.Expression:
+    condition: peewee.Expression = Incident.status < IncidentStatus.RESOLVED
+    return condition
+
+
+_OPEN_BY_ID = _prepare_states(lambda: in_bound(Incident.unique_id, "unique_ids") & on_found_rows(_is_open()))
 _COLLECTING = _prepare_states(
-    lambda: (
-        in_bound(Incident.service, "services")
-        & (Incident.status < IncidentStatus.RESOLVED)
-        & Incident.collecting
-    )
+    lambda: in_bound(Incident.service, "services") & _is_open() & Incident.collecting
 )
 
 
@@ -171,7 +170,7 @@ _GROUPS = Prepared(
         .where(
             in_bound(IncidentGroup.digest, "digests"),
             IncidentGroup.created_at >= bind("since"),
-            Incident.status < IncidentStatus.RESOLVED,
+            on_found_rows(_is_open()),
         )
     )
 )
@@ -189,11 +188,7 @@ def load_groups(digests: Collection[str], at: datetime) -> list[tuple[str, str]]
 
 
 _CHILDREN = _prepare_states(
-    lambda: (
-        Incident.parent.is_null(False)
-        & in_bound(Incident.parent, "parents")
-        & (Incident.status < IncidentStatus.RESOLVED)
-    )
+    lambda: Incident.parent.is_null(False) & in_bound(Incident.parent, "parents") & on_found_rows(_is_open())
 )
 
 
@@ -212,12 +207,10 @@ def _prepare_page(where: Callable[[], peewee.Expression]) -> Prepared:
 
 
 def _prepare_open(column: peewee.Field) -> Prepared:
-    return _prepare_page(lambda: (column == bind("row")) & (Incident.status < IncidentStatus.RESOLVED))
+    return _prepare_page(lambda: (column == bind("row")) & _is_open())
 
 
-_OPEN_WITHOUT_SERVICE = _prepare_page(
-    lambda: Incident.service.is_null() & (Incident.status < IncidentStatus.RESOLVED)
-)
+_OPEN_WITHOUT_SERVICE = _prepare_page(lambda: Incident.service.is_null() & _is_open())
 _OPEN_BY_COLUMN = {
     "escalation_policy": _prepare_open(Incident.escalation_policy),
     "service": _prepare_open(Incident.service),

@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Mapping
 import peewee
 
 from models.domain.effects import TimerState
-from models.store.prepared import Prepared, in_bound
+from models.store.prepared import Prepared, in_bound, on_found_rows
 from models.tables.timers import Timer
 
 _PENDING = Prepared(
     lambda: Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(
-        in_bound(Timer.incident, "incidents"), Timer.done_at.is_null()
+        in_bound(Timer.incident, "incidents"), on_found_rows(Timer.done_at.is_null())
     )
 )
 

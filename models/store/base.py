@@ -502,7 +502,7 @@ def _get_microseconds(column: UtcField) -> peewee.Function:
 
 class PostgresStore(Store):
     name = "postgresql"
-    lane_batch = 600
+    lane_batch = 1200
     write_batch = 300
     has_single_writer = False
     sequence_type = "BIGSERIAL"

@@ -77,6 +77,16 @@ def contains_any(field: peewee.ColumnBase, texts: Iterable[str]) -> peewee.NodeL
     return peewee.NodeList(parts, glue="")
 
 
+def on_found_rows(condition: peewee.Expression) -> peewee.Function:
+    """Return a condition that is checked only on rows that the other conditions found by an index.
+
+    For a condition of a partial index, as `status < 3`. PostgreSQL's statistics can be some minutes old. If
+    nothing was open then, it takes the index of the open rows for empty, and reads all of it for a query that
+    has to search another one.
+    """
+    return peewee.fn.COALESCE(condition, peewee.SQL("FALSE"))
+
+
 def _in_values(field: peewee.ColumnBase, values: peewee.ColumnBase) -> peewee.Expression:
     if store().name == "postgresql":
         return peewee.Expression(

@@ -13,7 +13,7 @@ import peewee
 
 from models.domain.enums import MessageStatus
 from models.store.base import store
-from models.store.prepared import Prepared, bind, in_bound
+from models.store.prepared import Prepared, bind, in_bound, on_found_rows
 from models.tables.notifications import Message
 
 # How long the first message of a contact waits for more pieces.
@@ -50,7 +50,8 @@ class SharedMessages:
 def _is_open() -> peewee.Expression:
     """Return the condition that a message is held, and no worker has begun to send it."""
     held: peewee.Expression = Message.held_until.is_null(False)
-    return held & (Message.state == MessageStatus.PENDING) & (Message.claimed_until == Message.held_until)
+    is_pending = on_found_rows(Message.state == MessageStatus.PENDING)
+    return held & is_pending & (Message.claimed_until == Message.held_until)
 
 
 _KNOWN = Prepared(

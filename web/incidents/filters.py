@@ -1,8 +1,8 @@
 """Lists of incidents, page by page: contract sections 1.7, 2.5 and 4.10.
 
-The index `incident_listed` has all columns of the filter in the order of the list, and `incident_open` has
-those of the open incidents. The database finds the incidents of a page in one of them, and reads only the
-rows of that page.
+The index `incident_listed` has all columns of the filter in the order of the list, and
+`incident_listed_open` has those of the open incidents. The database finds the incidents of a page in one of
+them, and reads only the rows of that page.
 """
 
 import operator
@@ -190,7 +190,7 @@ def _match_team(value: int) -> Condition:
 
 
 # The condition of the index of open incidents. The database uses the index only for this very text.
-IS_OPEN = Incident.status < peewee.SQL(str(int(IncidentStatus.RESOLVED)))
+IS_OPEN = Incident.status <= peewee.SQL(str(int(IncidentStatus.RESOLVED) - 1))
 
 
 def _match_status(value: int) -> Condition:

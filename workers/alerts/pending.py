@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import peewee
 
@@ -59,29 +59,37 @@ class PendingWork(Value, frozen=True):
         return self.piece is None or self.piece.is_last
 
 
-def list_pending_lanes(first: str, before: datetime | None = None) -> list[tuple[int, str]]:
+def _prepare_pending(
+    table: type[Receipt] | type[Event], accepted_at: peewee.Field, owner: peewee.Field, *more: peewee.Field
+) -> Prepared:
+    """Prepare a query for the owners of work that is pending since before a time; `more` columns of it."""
+    return Prepared(
+        lambda: (
+            table.select(owner, *more)
+            .where(table.state == WorkState.PENDING, owner.is_null(False), accepted_at < bind("before"))
+            .distinct()
+        )
+    )
+
+
+_PENDING_SERVICES = _prepare_pending(Receipt, Receipt.received_at, Receipt.service)
+_PENDING_STAGES = _prepare_pending(Event, Event.creation_date, Event.service, Event.stage)
+_PENDING_ROUTERS = _prepare_pending(Receipt, Receipt.received_at, Receipt.router)
+_LATEST = datetime.max.replace(tzinfo=UTC)
+
+
+def list_pending_lanes(first: str, before: datetime = _LATEST) -> list[tuple[int, str]]:
     """List the services that have pending work, each with the next stage of that work.
 
     With `before`, only work that is pending since before that time counts.
     """
-    receipts = Receipt.select(Receipt.service).where(_is_pending(Receipt, Receipt.received_at, before))
-    events = Event.select(Event.service, Event.stage).where(_is_pending(Event, Event.creation_date, before))
-    lanes = [(row, first) for (row,) in receipts.distinct().tuples()] + list(events.distinct().tuples())
-    return [(row, stage) for row, stage in lanes if row is not None]
+    received = [(row, first) for (row,) in _PENDING_SERVICES.rows(before=before)]
+    return received + _PENDING_STAGES.rows(before=before)
 
 
-def list_pending_routers(before: datetime | None = None) -> list[int]:
+def list_pending_routers(before: datetime = _LATEST) -> list[int]:
     """List the routers that have pending receipts; `before` as in list_pending_lanes()."""
-    pending = _is_pending(Receipt, Receipt.received_at, before)
-    query = Receipt.select(Receipt.router).where(pending, Receipt.router.is_null(False))
-    return [row for (row,) in query.distinct().tuples()]
-
-
-def _is_pending(
-    table: type[Receipt] | type[Event], accepted_at: peewee.Field, before: datetime | None
-) -> peewee.Expression:
-    pending: peewee.Expression = table.state == WorkState.PENDING
-    return pending if before is None else pending & (accepted_at < before)
+    return [row for (row,) in _PENDING_ROUTERS.rows(before=before)]
 
 
 # Total size of the bodies in one batch: the parsed alerts need many times as much memory.
@@ -421,13 +429,19 @@ def _select_heads() -> peewee.ModelSelect:
     return joined.where(in_bound(Service.id, "lanes"))
 
 
+def _select_first_event() -> peewee.ModelSelect:
+    """Return the first pending event of a service.
+
+    With EXISTS, PostgreSQL could read all pending events for each service.
+    """
+    pending = Event.select(Event.id).where(Event.service == Service.id, Event.state == WorkState.PENDING)
+    return pending.order_by(Event.receipt).limit(1)
+
+
 _HEADS = Prepared(_select_heads)
 _WITH_EVENTS = Prepared(
     lambda: Service.select(Service.id).where(
-        in_bound(Service.id, "lanes"),
-        peewee.fn.EXISTS(
-            Event.select(Event.id).where(Event.service == Service.id, Event.state == WorkState.PENDING)
-        ),
+        in_bound(Service.id, "lanes"), peewee.Expression(_select_first_event(), peewee.OP.IS_NOT, None)
     )
 )
 _WITH_PIECES = Prepared(

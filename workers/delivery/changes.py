@@ -13,7 +13,7 @@ import structlog
 from models.domain.enums import AttemptOutcome, MessageStatus
 from models.store import bulk
 from models.store.base import STORE_ERRORS, store
-from models.store.prepared import Prepared, bind
+from models.store.prepared import Prepared, bind, on_found_rows
 from models.tables.notifications import Attempt, Message, MessageUpdate
 from runtime import metrics
 from workers.delivery.free_connection import release_connection
@@ -78,7 +78,7 @@ _PROVIDER_ID = Prepared(
         .where(
             Attempt.message == bind("message"),
             Attempt.outcome == AttemptOutcome.SENT.value,
-            Attempt.provider_id.is_null(False),
+            on_found_rows(Attempt.provider_id.is_null(False)),
         )
         .order_by(Attempt.id.desc())
         .limit(1)

@@ -123,12 +123,28 @@ def is_due(channel: int, now: datetime) -> bool:
     return _FIRST_DUE.first(channel=channel, now=now) is not None
 
 
+_DUE_CHANNELS = (
+    Prepared(
+        lambda: (
+            Message.select(Message.channel)
+            .where(
+                Message.state == MessageStatus.PENDING,
+                Message.next_attempt_at <= bind("now"),
+            )
+            .distinct()
+        )
+    ),
+    Prepared(
+        lambda: (
+            MessageUpdate.select(MessageUpdate.channel).where(MessageUpdate.due_at <= bind("now")).distinct()
+        )
+    ),
+)
+
+
 def list_due_channels(now: datetime) -> list[int]:
     """Return the channels that have a due message, or a due change of a sent one, claimed or not."""
-    due = (Message.state == MessageStatus.PENDING) & (Message.next_attempt_at <= now)
-    messages = Message.select(Message.channel).where(due).distinct()
-    changes = MessageUpdate.select(MessageUpdate.channel).where(MessageUpdate.due_at <= now).distinct()
-    return sorted({channel for query in (messages, changes) for (channel,) in query.tuples()})
+    return sorted({channel for query in _DUE_CHANNELS for (channel,) in query.rows(now=now)})
 
 
 def claim(

@@ -192,13 +192,14 @@ _PENDING = Prepared(lambda: _select_notifications(NotificationStatus.PENDING))
 _SENT = Prepared(lambda: _select_notifications(NotificationStatus.SENT))
 
 # Levels and trace_ids of the alerts that opened these incidents. An incident that a person created has
-# neither. The incidents are values: with a join, PostgreSQL reads the alerts of all incidents.
+# neither. The incidents are values, and the receipt is searched for each alert: with joins, PostgreSQL reads
+# the alerts of all incidents, or all receipts.
 _OPENERS = Prepared(
-    lambda: (
-        Event.select(Event.incident, Event.alert_type, Receipt.trace_id)
-        .join(Receipt)
-        .where(in_bound(Event.incident, "incidents"), Event.incident_created)
-    )
+    lambda: Event.select(
+        Event.incident,
+        Event.alert_type,
+        Receipt.select(Receipt.trace_id).where(Receipt.id == Event.receipt),
+    ).where(in_bound(Event.incident, "incidents"), Event.incident_created)
 )
 
 

@@ -47,7 +47,7 @@ def test_a_page_of_incidents_needs_no_sort(ask, incident_ids, statements, limits
     (chosen,) = list_page_statements(seen, "incident")
     assert list_scans(seen) == []
     assert list_sorts([chosen]) == []
-    name = "incident_listed" if limits.get("status", 1) in (0, 3) else "incident_open"
+    name = "incident_listed" if limits.get("status", 1) in (0, 3) else "incident_listed_open"
     assert is_index_only(chosen, name)
 
 

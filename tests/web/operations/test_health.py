@@ -145,6 +145,8 @@ def fill_disk(store, home) -> Iterator[Callable[[], None]]:
     """Return a function after which no row gets new space."""
 
     def sqlite():
+        # The schema may have free pages, of an index that a migration dropped.
+        db.execute_sql("vacuum")
         pages = db.execute_sql("pragma page_count").fetchone()[0]
         # Of each connection, not of the file.
         store.database.pragma("max_page_count", pages, permanent=True)
