@@ -9,15 +9,20 @@ from models.store.base import store
 # The CPU time of a batch on SQLite. It locks the whole database, for about 40 ms with the commit. Other
 # writers wait for it, so it must be short on every machine.
 MAX_STORE_HOLD_S = 0.03
-# On PostgreSQL a batch must end long before the server ends its transaction (models/store/postgresql.py).
-MAX_LANE_HOLD_S = 5.0
+# The CPU time on PostgreSQL that the next batches aim at. A batch locks only its lane, for about half as long
+# again: a request that changes an incident of the service waits for it.
+MAX_LANE_HOLD_S = 0.2
 # The first batch size on SQLite.
 INITIAL_SIZE = 50
-# The smallest batch size on SQLite: smaller batches would need too many statements per alert.
+# The smallest sizes to which slow batches lead, on SQLite and PostgreSQL. Smaller ones would need too many
+# statements per alert, and costly rules of one service would make the batches of all services small.
 MIN_SIZE = 10
+MIN_LANE_SIZE = 100
 # Factor for batches of alerts that maintenance deferred: larger batches lead to fewer messages. Maintenance
 # windows end seldom, and other writers then wait for a quarter of a second.
 RELEASED_FACTOR = 6
+# The most alerts of such a batch: its lane is locked for less than two seconds on PostgreSQL.
+MAX_RELEASED = 1_800
 
 
 @dataclass(slots=True)
@@ -33,12 +38,18 @@ class BatchSize:
             self.limit = INITIAL_SIZE if store().has_single_writer else store().lane_batch
         return self.limit
 
+    def get_small_limit(self) -> int:
+        """Return the batch size, but at most the number of alerts that are written at once."""
+        return min(self.get_limit(), store().write_batch)
+
     def adjust(self, count: int, seconds: float) -> None:
         limit, target_s = self.get_limit(), self._get_target_s()
         if count < limit // 2 and seconds < target_s:
             return
         fitting = int(count * target_s / max(seconds, 1e-4))
-        self.limit = max(self._get_min_size(), min(store().lane_batch, (limit + fitting) // 2))
+        # After reduce(), the limit may be lower than the smallest size.
+        smallest = min(limit, self._get_min_size())
+        self.limit = max(smallest, min(store().lane_batch, (limit + fitting) // 2))
 
     def reduce(self) -> None:
         """Halve the batch size after the database ended a batch, which may have taken too long."""
@@ -47,7 +58,7 @@ class BatchSize:
     def _get_min_size(self) -> int:
         if self.min_size is not None:
             return self.min_size
-        return MIN_SIZE if store().has_single_writer else 1
+        return MIN_SIZE if store().has_single_writer else MIN_LANE_SIZE
 
     def _get_target_s(self) -> float:
         if self.target_s is not None:

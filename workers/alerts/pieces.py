@@ -1,5 +1,4 @@
 """Divide receipts with many alerts into pieces, each in its own transaction (decision 0029).
-from models.load.source_setups import load_source_facts
 
 The body is read and parsed before the transaction, once per process. The alerts are kept until the last piece
 is done. How many alerts are done is in the database, so another process continues at the same place.

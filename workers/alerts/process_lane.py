@@ -30,7 +30,7 @@ from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, build_segment_ev
 from pipeline.topology import Segment, build_segments, find_segment
 from workers import config_cache
 from workers.alerts import amazon, load_lane_state, pieces, report_dead_letters, retry
-from workers.alerts.batches import RELEASED_FACTOR, BatchSize, TurnResult, run_batches
+from workers.alerts.batches import MAX_RELEASED, RELEASED_FACTOR, BatchSize, TurnResult, run_batches
 from workers.alerts.pending import (
     PendingWork,
     get_service_lane,
@@ -164,7 +164,7 @@ def _process_batch(
         raise
     except Exception:
         log.exception("batch failed, processing one by one", service=service_row, segment=segment.name)
-        return _process_one_by_one(service_row, segment, _batch_size.get_limit(), now)
+        return _process_one_by_one(service_row, segment, _batch_size.get_small_limit(), now)
 
 
 def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
@@ -367,7 +367,7 @@ def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingW
     pending = _take(service_row, segment, limit)
     if len(pending) < limit or not all(work.is_released for work in pending):
         return pending
-    more = _take(service_row, segment, limit * RELEASED_FACTOR)
+    more = _take(service_row, segment, min(limit * RELEASED_FACTOR, MAX_RELEASED))
     return list(takewhile(lambda work: work.is_released, more))
 
 

@@ -110,7 +110,7 @@ class _Lane:
 
 def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
     tally, beyond = Tally(), lanes[MAX_LANES:]
-    lanes, limit = lanes[:MAX_LANES], min(_batch_size.get_limit(), store().write_batch)
+    lanes, limit = lanes[:MAX_LANES], _batch_size.get_small_limit()
     with store().write_transaction():
         # Measure inside the transaction: waiting for other writers must not reduce the batch size.
         started = thread_time()

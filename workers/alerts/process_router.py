@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-# Number of written events after which a transaction ends on PostgreSQL. On SQLite, it is the batch size.
+# The most events of a body that is routed alone.
 MAX_EVENTS = 10_000
 
 _batch_size = BatchSize()
@@ -136,16 +136,15 @@ class Routed:
 
 
 def _route_batch(pending: Sequence[RouterLane], limit: int) -> list[Routed]:
-    """Route at least one alert, and more until there are enough events or the rules caused much work."""
-    max_events = min(limit, MAX_EVENTS) if store().has_single_writer else MAX_EVENTS
+    """Route at least one alert, and more until there are `limit` events or the rules caused much work."""
     taken: list[Routed] = []
     written, rule_work = 0, 0.0
     for incoming in pending:
         incoming.rule_work = rule_work
-        taken.append(route(incoming, max_events - written))
+        taken.append(route(incoming, limit - written))
         written += len(taken[-1].events)
         rule_work = incoming.rule_work
-        if taken[-1].done is not None or written >= max_events or rule_work > MAX_RULE_WORK:
+        if taken[-1].done is not None or written >= limit or rule_work > MAX_RULE_WORK:
             break
     return taken
 
@@ -199,8 +198,8 @@ def _report_written(taken: Sequence[Routed], events: Sequence[EventState], chann
 
 
 def _process_one_by_one(router_row: int) -> int:
-    processed = 0
-    while processed < _batch_size.get_limit() and _run_parsed(lambda: _process_next(router_row)):
+    processed, limit = 0, _batch_size.get_small_limit()
+    while processed < limit and _run_parsed(lambda: _process_next(router_row)):
         processed += 1
     return processed
 

@@ -9,7 +9,7 @@ from models.store.base import STORE_ERRORS
 from models.tables.events import Event, Receipt
 from tests.support.alerts import accept
 from workers.alerts import pending, process_lane
-from workers.alerts.batches import INITIAL_SIZE, MIN_SIZE, BatchSize, TurnResult, run_batches
+from workers.alerts.batches import INITIAL_SIZE, MIN_LANE_SIZE, MIN_SIZE, BatchSize, TurnResult, run_batches
 
 
 def test_batches_of_a_full_lane_end_when_the_time_is_over():
@@ -27,7 +27,7 @@ def test_the_batch_size_grows_to_its_limit_and_shrinks_to_the_time(store):
     assert batch_size.get_limit() == store.lane_batch
     for _ in range(20):
         batch_size.adjust(batch_size.get_limit(), batch_size.get_limit() * 1.0)
-    assert batch_size.get_limit() == (MIN_SIZE if store.has_single_writer else 1)
+    assert batch_size.get_limit() == (MIN_SIZE if store.has_single_writer else MIN_LANE_SIZE)
 
 
 def test_a_failed_batch_is_followed_by_smaller_ones(store):
@@ -36,6 +36,14 @@ def test_a_failed_batch_is_followed_by_smaller_ones(store):
         batch_size.reduce()
 
     assert batch_size.get_limit() == 1
+
+
+def test_a_size_below_the_smallest_one_grows_only_with_fast_batches(store):
+    batch_size = BatchSize(target_s=1.0, limit=4)
+    batch_size.adjust(4, 2.0)
+    assert batch_size.get_limit() == 4
+    batch_size.adjust(4, 0.5)
+    assert batch_size.get_limit() == 6
 
 
 def test_a_lane_is_processed_even_if_large_batches_fail(world, now, monkeypatch):

@@ -235,7 +235,7 @@ def test_the_size_of_a_piece_follows_the_time_of_the_pieces_before(world, now, s
     monkeypatch.setattr(pieces, "ParsedBody", ParsedBody)
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize())
     monkeypatch.setattr(process_lane, "thread_time", iter(n * 0.1 for n in range(1000)).__next__)
-    accept(world, now, source="prometheus", body=build_body(700))
+    accept(world, now, source="prometheus", body=build_body(store.lane_batch + 100))
     run_piece(world)
     first = count_done()
     if not store.has_single_writer:

@@ -167,6 +167,21 @@ def test_a_dead_letter_is_reported_and_does_not_stop_others(world, now, monkeypa
     assert Notification.select().count() == 3
 
 
+def test_after_a_failed_batch_only_some_alerts_are_processed_one_by_one(world, now, store, monkeypatch):
+    """Each needs a transaction: all of a large batch would occupy the thread for many seconds."""
+
+    def fail(*arguments, **options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(process_lane, "_run_transaction", fail)
+    monkeypatch.setattr(store, "write_batch", 2)
+    for number in range(3):
+        accept(world, now, message="m", alert_type="critical", entity_id=f"db{number}")
+
+    assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 2
+    assert Event.select().count() == 2
+
+
 def test_an_incident_about_a_dead_letter_has_the_values_of_its_service(world, now, monkeypatch):
     def fail(alert, state, at):
         raise ZeroDivisionError

@@ -262,7 +262,7 @@ def test_a_receipt_with_too_many_alerts_becomes_a_dead_letter(
 
 
 def test_a_batch_ends_after_many_events_and_loses_none(world, now, router, far_integration, monkeypatch):
-    monkeypatch.setattr(process_router, "MAX_EVENTS", 4)
+    monkeypatch.setattr(process_router, "_batch_size", BatchSize(target_s=0.0, limit=4))
     add_router_rule(router, far_integration, world.integration)
     for number in range(5):
         send(router, now, f"db{number}")

@@ -115,10 +115,11 @@ def test_concurrent_workers_release_each_alert_once(world, now, window, deferred
     assert all(list_reasons(event)[-1][1].code == "notifies" for event in Event.select())
 
 
-@pytest.mark.parametrize(("limit", "pages"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize(("limit", "most", "pages"), [(2, 100, 1), (1, 100, 2), (2, 5, 2)])
 def test_the_end_of_a_window_leads_to_few_messages(
-    world, now, window, deferred_alerts, monkeypatch, limit, pages
+    world, now, window, deferred_alerts, monkeypatch, limit, most, pages
 ):
+    monkeypatch.setattr(process_lane, "MAX_RELEASED", most)
     monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 4)
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=limit))
     monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
