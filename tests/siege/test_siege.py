@@ -20,7 +20,7 @@ SIEGE = Siege(
     sizes=Sizes(group=2_000, idle_connections=1_000),
     alone=(COSTLY_ALERTS, LARGE_BODIES, TRY, SIMULATE),
 )
-# Before these inputs had limits, each cost 5 to 47 s. They take 15 to 90 ms (measured).
+# Before these inputs had limits, each cost 5 to 47 s. They take 15 to 115 ms (measured).
 MAX_REQUEST_MS = 500
 # Before the limits, eight large bodies took 2,300 MiB. A siege takes up to 460 and 140 MiB (measured).
 MAX_WEB_MIB = 700
