@@ -121,7 +121,8 @@ def test_each_write_is_in_the_timeline_and_does_not_change_the_configuration(wri
     ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"})
     ask("DELETE", f"{NOTES}{note['unique_id']}/")
 
-    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "noted")]
+    log = IncidentLog.select().where(IncidentLog.what == "noted").order_by(IncidentLog.id)
+    reasons = [str(row.reason) for row in log]
     assert reasons == ["Note written by Bob.", "Note changed by Alice.", "Note deleted by Alice."]
     assert ConfigVersion.get(ConfigVersion.account == world.account).version == version
 

@@ -19,6 +19,11 @@ def incident(ask, world):
     return ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id}).json
 
 
+def list_calls():
+    """Return the log entries of requests for help in order: PostgreSQL can return rows in any order."""
+    return IncidentLog.select().where(IncidentLog.what == "called").order_by(IncidentLog.id)
+
+
 def list_notified(state=NotificationStatus.PENDING):
     """Return the people with pending notifications because they were asked to help."""
     asked = (
@@ -158,7 +163,7 @@ def test_the_timeline_has_each_change(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
-    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    reasons = [str(row.reason) for row in list_calls()]
     assert reasons == ["Asked to help by Alice: Bob.", "Bob removed from the responders by Bob."]
 
 
@@ -170,7 +175,7 @@ def test_a_responder_who_has_answered_is_not_notified_again(ask, world, status, 
 
     assert answered.json == {**made, "response_status": status}
     assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
-    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    reasons = [str(row.reason) for row in list_calls()]
     assert reasons[-1] == f"Bob {word} the request for help, recorded by Bob."
 
 

@@ -74,7 +74,8 @@ def test_the_timeline_has_each_change(ask, tag):
     ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
     ask("DELETE", f"{TAGS}{tag.unique_id}/")
 
-    reasons = [str(row.reason) for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
+    log = IncidentLog.select().where(IncidentLog.what == "tagged").order_by(IncidentLog.id)
+    reasons = [str(row.reason) for row in log]
     assert reasons == ["Tag database added by Bob.", "Tag database removed by Alice."]
 
 
