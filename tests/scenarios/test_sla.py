@@ -12,7 +12,7 @@ from models.load.lane import lock_incident
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
-from models.tables.incidents import Incident, IncidentLog
+from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from models.tables.services import Service
 from models.tables.teams import Sla, TeamMember
@@ -23,6 +23,7 @@ from pipeline import incidents
 from pipeline.rules.action_table import names_user
 from tests.scenarios.conftest import ALICE
 from tests.support.alerts import accept
+from tests.support.scenarios.incident_log import list_log_reasons
 from tests.support.scenarios.sla import sla
 from tests.support.scenarios.timers import MINUTE, set_policy
 from workers.timers import audit, fire
@@ -73,8 +74,7 @@ def list_sla_mails(timeline):
 
 
 def list_sla_log():
-    query = IncidentLog.select(IncidentLog.reason).where(IncidentLog.what == "sla").order_by(IncidentLog.id)
-    return [str(reason) for (reason,) in query.tuples()]
+    return [str(reason) for reason in list_log_reasons("sla")]
 
 
 def list_pending_timers(kind="sla_"):

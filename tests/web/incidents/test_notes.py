@@ -5,8 +5,9 @@ import pytest
 from models.domain.enums import TeamRole
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import ConfigVersion
-from models.tables.incidents import Incident, IncidentLog, IncidentNote
+from models.tables.incidents import Incident, IncidentNote
 from models.tables.teams import TeamMember
+from tests.support.scenarios.incident_log import list_log_reasons
 from web.http import paging
 
 NOTES = "/api/incidents/1/note/"
@@ -121,8 +122,7 @@ def test_each_write_is_in_the_timeline_and_does_not_change_the_configuration(wri
     ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"})
     ask("DELETE", f"{NOTES}{note['unique_id']}/")
 
-    log = IncidentLog.select().where(IncidentLog.what == "noted").order_by(IncidentLog.id)
-    reasons = [str(row.reason) for row in log]
+    reasons = [str(reason) for reason in list_log_reasons("noted")]
     assert reasons == ["Note written by Bob.", "Note changed by Alice.", "Note deleted by Alice."]
     assert ConfigVersion.get(ConfigVersion.account == world.account).version == version
 

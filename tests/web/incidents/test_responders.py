@@ -6,9 +6,10 @@ from models.domain.enums import NotificationKind, NotificationStatus
 from models.store.base import connection
 from models.store.ids import make_uuid
 from models.tables.accounts import User
-from models.tables.incidents import IncidentLog, IncidentResponder
+from models.tables.incidents import IncidentResponder
 from models.tables.notifications import Notification
 from tests.support.alert_sequences import run_parallel
+from tests.support.scenarios.incident_log import list_log_reasons
 
 RESPONDERS = "/api/incidents/1/responders/"
 V2 = "/api/v2/incidents/1/responders/"
@@ -17,11 +18,6 @@ V2 = "/api/v2/incidents/1/responders/"
 @pytest.fixture(autouse=True)
 def incident(ask, world):
     return ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id}).json
-
-
-def list_calls():
-    """Return the log entries of requests for help in order: PostgreSQL can return rows in any order."""
-    return IncidentLog.select().where(IncidentLog.what == "called").order_by(IncidentLog.id)
 
 
 def list_notified(state=NotificationStatus.PENDING):
@@ -163,7 +159,7 @@ def test_the_timeline_has_each_change(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
-    reasons = [str(row.reason) for row in list_calls()]
+    reasons = [str(reason) for reason in list_log_reasons("called")]
     assert reasons == ["Asked to help by Alice: Bob.", "Bob removed from the responders by Bob."]
 
 
@@ -175,7 +171,7 @@ def test_a_responder_who_has_answered_is_not_notified_again(ask, world, status, 
 
     assert answered.json == {**made, "response_status": status}
     assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
-    reasons = [str(row.reason) for row in list_calls()]
+    reasons = [str(reason) for reason in list_log_reasons("called")]
     assert reasons[-1] == f"Bob {word} the request for help, recorded by Bob."
 
 

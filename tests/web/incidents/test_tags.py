@@ -4,9 +4,10 @@ import pytest
 
 from models.store.base import connection
 from models.store.ids import make_uuid
-from models.tables.incidents import IncidentLog, IncidentTag
+from models.tables.incidents import IncidentTag
 from models.tables.teams import Tag
 from tests.support.alert_sequences import run_parallel
+from tests.support.scenarios.incident_log import list_log_reasons
 
 TAGS = "/api/incidents/1/tags/"
 
@@ -74,8 +75,7 @@ def test_the_timeline_has_each_change(ask, tag):
     ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
     ask("DELETE", f"{TAGS}{tag.unique_id}/")
 
-    log = IncidentLog.select().where(IncidentLog.what == "tagged").order_by(IncidentLog.id)
-    reasons = [str(row.reason) for row in log]
+    reasons = [str(reason) for reason in list_log_reasons("tagged")]
     assert reasons == ["Tag database added by Bob.", "Tag database removed by Alice."]
 
 

@@ -17,7 +17,6 @@ from models.tables.events import Event, list_reasons
 from models.tables.incidents import (
     Incident,
     IncidentAssignment,
-    IncidentLog,
     IncidentNote,
     IncidentResponder,
     IncidentTag,
@@ -32,6 +31,7 @@ from models.tables.timers import Timer
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.rules import RuleAction, action, add_rule, equals, var
+from tests.support.scenarios.incident_log import list_log_reasons
 from tests.support.scenarios.processed_alerts import process_alert
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import load_lane_state, process_lane
@@ -131,10 +131,6 @@ def test_an_open_incident_gets_notes_and_tags_and_nothing_else(world, now):
     assert [note.note for note in IncidentNote.select()] == ["again"] * 3
     assert IncidentTag.select().count() == 1
     assert [name for name, _ in list_notified()] == ["Alice"]
-
-
-def list_log_reasons(what):
-    return [row.reason for row in IncidentLog.select().order_by(IncidentLog.id) if row.what == what]
 
 
 def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world, now):

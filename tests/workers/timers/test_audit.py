@@ -12,13 +12,14 @@ from models.domain.reasons import describe, make_reason
 from models.lifecycle import provisioning
 from models.load.lane import lock_services
 from models.store.base import store
-from models.tables.incidents import Incident, IncidentLog
+from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.timers import Timer
 from runtime import metrics
 from runtime.metrics import Counters
 from tests.support import stores
 from tests.support.alerts import accept
+from tests.support.scenarios.incident_log import list_log_reasons
 from tests.support.scenarios.sla import sla
 from tests.support.scenarios.timers import (
     MINUTE,
@@ -38,11 +39,6 @@ def list_pending_timers():
     """List the pending timers, in the order of incidents and keys."""
     rows = Timer.select(Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(Timer.done_at.is_null())
     return sorted(rows.tuples())
-
-
-def list_reasons():
-    found = IncidentLog.select().where(IncidentLog.what == "timers_repaired").order_by(IncidentLog.id)
-    return [row.reason for row in found]
 
 
 def open_in_every_state(world, now):
@@ -97,7 +93,7 @@ def test_repaired_timers_are_logged_in_the_timeline_and_counted(world, now, monk
     Timer.create(incident=third.incident, kind="snooze", key="snooze:1", due_at=now)
     audit.audit(now)
 
-    assert list_reasons() == [
+    assert list_log_reasons("timers_repaired") == [
         audit.CAUSE.reason.add(make_reason("timers_missing", keys=("escalate:1:1",))),
         audit.CAUSE.reason.add(make_reason("timers_moved", keys=("escalate:1:1",))),
         audit.CAUSE.reason.add(make_reason("timers_extra", keys=("snooze:1",))),
@@ -152,7 +148,9 @@ def test_an_audit_finds_a_changed_policy_once(world, now):
         audit.audit(now + minute * MINUTE)
     fire.fire_due(now + 5 * MINUTE)
 
-    assert list_reasons() == [audit.CAUSE.reason.add(make_reason("timers_moved", keys=("escalate:1:1",)))]
+    assert list_log_reasons("timers_repaired") == [
+        audit.CAUSE.reason.add(make_reason("timers_moved", keys=("escalate:1:1",)))
+    ]
     assert [name for name, _ in list_notified()] == ["Alice", "Bob"]
 
 
@@ -165,7 +163,7 @@ def test_an_sla_timer_that_fired_is_not_created_again(world, now):
         audit.audit(now + minute * MINUTE)
 
     assert list_pending_timers() == []
-    assert list_reasons() == []
+    assert list_log_reasons("timers_repaired") == []
 
 
 def test_a_service_whose_audit_fails_does_not_stop_others(world, now, monkeypatch):
