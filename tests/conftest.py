@@ -16,7 +16,7 @@ from tests.support import stores
 from tests.support.world import World, create_world
 from workers import config_cache
 from workers.alerts import amazon, lane_actors, pieces, process_lane, process_lanes, process_router
-from workers.alerts.batches import BatchSize
+from workers.alerts.batches import BatchSize, CostlyLanes
 from workers.broker import broker
 from workers.lane_turns import Linger
 from workers.timers import fire
@@ -78,6 +78,8 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize())
     monkeypatch.setattr(process_lanes, "_batch_size", BatchSize())
     monkeypatch.setattr(process_router, "_batch_size", BatchSize())
+    for module in (process_lane, process_lanes):
+        monkeypatch.setattr(module, "_costly_lanes", CostlyLanes())
     monkeypatch.setattr(fire, "_batch_size", BatchSize())
     # The lanes of the last test had the same row numbers; a lane that lingers would drop its wake-ups.
     monkeypatch.setattr(lane_actors, "_linger", Linger())

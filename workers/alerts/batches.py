@@ -1,7 +1,7 @@
 """Run batches, and adapt their size to the load, so that a batch holds its lane only for a limited time."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from time import monotonic
 
 from models.store.base import store
@@ -64,6 +64,29 @@ class BatchSize:
         if self.target_s is not None:
             return self.target_s
         return MAX_STORE_HOLD_S if store().has_single_writer else MAX_LANE_HOLD_S
+
+
+@dataclass(slots=True)
+class CostlyLanes:
+    """The limits of lanes whose batches end early because their rules cause much work (MAX_RULE_WORK).
+
+    What such a batch loaded and parsed, but did not decide, is loaded and parsed again for the next one. So
+    the next batch takes at most twice as many alerts as were decided. After each batch that was decided
+    completely, the limit is doubled, until it is no limit any more.
+    """
+
+    _limits: dict[Hashable, int] = field(default_factory=dict)
+
+    def get_limit(self, lane: Hashable, limit: int) -> int:
+        return min(limit, self._limits.get(lane, limit))
+
+    def record(self, lane: Hashable, taken: int, decided: int) -> None:
+        """Record a batch of `taken` alerts of which the first ones were decided."""
+        if decided < taken:
+            self._limits[lane] = 2 * max(decided, 1)
+        elif limit := self._limits.pop(lane, 0):
+            if 2 * limit < store().lane_batch:
+                self._limits[lane] = 2 * limit
 
 
 @dataclass(frozen=True, slots=True)

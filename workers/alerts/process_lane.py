@@ -30,7 +30,14 @@ from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, build_segment_ev
 from pipeline.topology import Segment, build_segments, find_segment
 from workers import config_cache
 from workers.alerts import amazon, load_lane_state, pieces, report_dead_letters, retry
-from workers.alerts.batches import MAX_RELEASED, RELEASED_FACTOR, BatchSize, TurnResult, run_batches
+from workers.alerts.batches import (
+    MAX_RELEASED,
+    RELEASED_FACTOR,
+    BatchSize,
+    CostlyLanes,
+    TurnResult,
+    run_batches,
+)
 from workers.alerts.pending import (
     PendingWork,
     get_service_lane,
@@ -143,6 +150,7 @@ def _list_lanes(without: Collection[int]) -> list[tuple[int, int]]:
 
 
 _batch_size = BatchSize()
+_costly_lanes = CostlyLanes()
 
 
 def _process_batch(
@@ -154,7 +162,7 @@ def _process_batch(
 
     `blocking` False: raise Busy if another transaction has locked the lane.
     """
-    limit = _batch_size.get_limit()
+    limit = _costly_lanes.get_limit((service_row, segment.name), _batch_size.get_limit())
     try:
         return _run_parsed(partial(_run_transaction, service_row, segment, limit, now, blocking=blocking))
     except Busy:
@@ -319,6 +327,7 @@ def _run_transaction(
         channels = _run_stages(batch, taken.items, taken.mark_decided, in_parts=not taken.has_events)
         channels |= _end_pieces(batch, taken.pieces)
     _adjust_size(pending, taken.decided, thread_time() - started)
+    _costly_lanes.record((service_row, segment.name), len(taken.items), taken.decided)
     _report_written(batch, pending, channels, taken.pieces)
     return taken.decided or len(pending)
 

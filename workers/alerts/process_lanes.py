@@ -25,7 +25,7 @@ from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, list_entities, run_stages
 from pipeline.topology import Segment
 from workers.alerts import load_lane_state
-from workers.alerts.batches import BatchSize
+from workers.alerts.batches import BatchSize, CostlyLanes
 from workers.alerts.load_lane_state import LaneRequest
 from workers.alerts.pending import PendingWork, load_small_lanes
 from workers.alerts.taken_work import build_items, mark_done
@@ -38,6 +38,8 @@ log = structlog.get_logger()
 MAX_LANES = 50
 
 _batch_size = BatchSize()
+# By account.
+_costly_lanes = CostlyLanes()
 
 
 @dataclass(slots=True)
@@ -72,14 +74,16 @@ def run(lanes: Sequence[int], segment: Segment, now: datetime | None = None) -> 
     accounts: dict[int, list[int]] = {}
     for row, account in load_accounts(lanes).items():
         accounts.setdefault(account, []).append(row)
-    for rows in accounts.values():
-        result.add(_run_account(rows, segment, now))
+    for account, rows in accounts.items():
+        result.add(_run_account(account, rows, segment, now))
     return result
 
 
-def _run_account(lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
+def _run_account(
+    account: int, lanes: Sequence[int], segment: Segment, now: datetime | None
+) -> CommonResult:
     try:
-        return _run_transaction(lanes, segment, now)
+        return _run_transaction(account, lanes, segment, now)
     except Exception as error:
         if isinstance(error, STORE_ERRORS):
             _batch_size.reduce()
@@ -108,9 +112,11 @@ class _Lane:
         return LaneRequest(self.service, self.keys, accepted_at, {self.service.id})
 
 
-def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
+def _run_transaction(
+    account: int, lanes: Sequence[int], segment: Segment, now: datetime | None
+) -> CommonResult:
     tally, beyond = Tally(), lanes[MAX_LANES:]
-    lanes, limit = lanes[:MAX_LANES], _batch_size.get_small_limit()
+    lanes, limit = lanes[:MAX_LANES], _costly_lanes.get_limit(account, _batch_size.get_small_limit())
     with store().write_transaction():
         # Measure inside the transaction: waiting for other writers must not reduce the batch size.
         started = thread_time()
@@ -122,6 +128,7 @@ def _run_transaction(lanes: Sequence[int], segment: Segment, now: datetime | Non
     for lane in decided:
         tally.add_events(lane.outcome.events)
     _batch_size.adjust(tally.alerts, thread_time() - started)
+    _costly_lanes.record(account, tally.alerts + sum(len(lane.items) for lane in undecided), tally.alerts)
     deliver.enqueue(channels)
     count_batch(tally, segment)
     done = {lane.service.id for lane in decided}

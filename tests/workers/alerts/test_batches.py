@@ -9,7 +9,15 @@ from models.store.base import STORE_ERRORS
 from models.tables.events import Event, Receipt
 from tests.support.alerts import accept
 from workers.alerts import pending, process_lane
-from workers.alerts.batches import INITIAL_SIZE, MIN_LANE_SIZE, MIN_SIZE, BatchSize, TurnResult, run_batches
+from workers.alerts.batches import (
+    INITIAL_SIZE,
+    MIN_LANE_SIZE,
+    MIN_SIZE,
+    BatchSize,
+    CostlyLanes,
+    TurnResult,
+    run_batches,
+)
 
 
 def test_batches_of_a_full_lane_end_when_the_time_is_over():
@@ -44,6 +52,19 @@ def test_a_size_below_the_smallest_one_grows_only_with_fast_batches(store):
     assert batch_size.get_limit() == 4
     batch_size.adjust(4, 0.5)
     assert batch_size.get_limit() == 6
+
+
+def test_a_lane_with_costly_rules_has_small_batches_until_its_rules_are_cheap():
+    lanes = CostlyLanes()
+    lanes.record("search", taken=1_000, decided=5)
+    assert (lanes.get_limit("search", 1_000), lanes.get_limit("mail", 1_000)) == (10, 1_000)
+    assert lanes.get_limit("search", 3) == 3
+
+    lanes.record("search", taken=10, decided=10)
+    assert lanes.get_limit("search", 1_000) == 20
+    for _ in range(10):
+        lanes.record("search", taken=20, decided=20)
+    assert lanes.get_limit("search", 1_000) == 1_000
 
 
 def test_a_lane_is_processed_even_if_large_batches_fail(world, now, monkeypatch):

@@ -130,6 +130,28 @@ def test_rules_that_cause_much_work_leave_the_other_lanes_for_the_next_batch(pla
     assert result.left == [place.service.id for place in places[1:]]
 
 
+def test_lanes_that_costly_rules_leave_are_not_loaded_for_each_batch(world, places, now, monkeypatch):
+    places += [add_place(world, now, f"Shop {number}") for number in range(5)]
+    for place in places:
+        add_rule(place, action(RuleAction.ADD_NOTE, value="note"), integration=place.integration)
+        accept_critical(place, now)
+    limits, load = [], process_lanes.load_small_lanes
+    monkeypatch.setattr(process_lanes, "MAX_RULE_WORK", 0.0)
+    monkeypatch.setattr(
+        process_lanes,
+        "load_small_lanes",
+        lambda lanes, limit: limits.append(limit) or load(lanes, limit),
+    )
+
+    result = run(places)
+    while result.left:
+        waiting = {row for row in result.left}
+        result = run([place for place in places if place.service.id in waiting])
+
+    assert limits[1:] == [2] * 7
+    assert Incident.select().count() == 8
+
+
 def test_accounts_share_no_transaction(world, places, now):
     elsewhere = add_place(world, now, "Elsewhere", world.mallorys_team)
     for place in (places[0], elsewhere, places[1]):

@@ -16,7 +16,7 @@ from tests.support.rules import (
     add_rule,
     var,
 )
-from workers.alerts import process_lane, process_router
+from workers.alerts import process_lane, process_router, taken_work
 
 A = RuleAction
 COSTLY_TEMPLATE = "{{payload.list[*].x}}" * 200
@@ -80,6 +80,29 @@ def test_a_batch_ends_after_costly_rules_and_the_next_one_continues(world, now):
     assert run_lane(world, now) == [1, 1, 1, 1]
     assert {event.state for event in Event.select()} == {WorkState.DONE}
     assert [event.entity_id for event in Event.select().order_by(Event.id)] == [f"db{n}" for n in range(4)]
+
+
+def test_alerts_that_costly_rules_leave_are_not_parsed_for_each_batch(world, now, monkeypatch):
+    add_rule(world, action(A.CHANGE_SUMMARY, COSTLY_TEMPLATE))
+    for number in range(12):
+        send(world, now, f"db{number}", level="warning")
+    parsed = count_parsed(monkeypatch)
+
+    assert run_lane(world, now) == [1] * 12
+    # All of them in the first batch, then two in each of the others.
+    assert len(parsed) <= 12 + 2 * 11
+
+
+def count_parsed(monkeypatch):
+    """Return a list that gets the receipt of each body that is parsed from now on."""
+    parsed, parse = [], taken_work.parse_alerts
+
+    def parse_alerts(trace_id, receipt, *arguments, **options):
+        parsed.append(receipt)
+        return parse(trace_id, receipt, *arguments, **options)
+
+    monkeypatch.setattr(taken_work, "parse_alerts", parse_alerts)
+    return parsed
 
 
 def test_cheap_rules_do_not_end_a_batch(world, now):
