@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import thread_time
@@ -19,7 +19,6 @@ from bench.data.rules import (
 from bench.report import describe_machine, format_machine
 from models.domain.effects import EventState
 from models.domain.facts import AlertRuleFacts
-from pipeline.alert import Alert
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import AlertInProgress, run_stages
@@ -75,20 +74,10 @@ def measure(case: Case) -> Measured:
     for _ in range(TIMES):
         state = LaneState(facts, rulesets=rulesets)
         started_time = thread_time()
-        events = list(_run(alerts, state))
+        events = run_stages([AlertInProgress(alert) for alert in alerts], SEGMENT, state).events
         times_ms.append(1000 * (thread_time() - started_time) / case.alerts)
         _verify(case, events)
     return Measured(case.name, case.matching, median(times_ms), case.budget_ms)
-
-
-def _run(alerts: Sequence[Alert], state: LaneState) -> Iterator[EventState]:
-    """Yield the alerts after all stages. A batch ends early if its rules cause much work."""
-    remaining = [AlertInProgress(alert) for alert in alerts]
-    while remaining:
-        state.rule_work = 0.0
-        events = run_stages(remaining, SEGMENT, state).events
-        yield from events
-        remaining = remaining[len(events) :]
 
 
 def _verify(case: Case, events: Sequence[EventState]) -> None:

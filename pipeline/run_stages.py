@@ -1,5 +1,6 @@
 """Run alerts in order through the stages of a segment; each alert sees the effects of those before it."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -15,10 +16,6 @@ from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
 from pipeline.stakeholders import STAGE, decide
 from pipeline.topology import Segment, Stage
-
-# The work of rules after which a batch ends, in budgets of an alert. In the worst case a quarter of a budget
-# takes 60 ms of CPU time; the last alert of the batch can cause more.
-MAX_RULE_WORK = 0.25
 
 
 class AlertInProgress(Value, frozen=True):
@@ -40,19 +37,22 @@ class AlertInProgress(Value, frozen=True):
 
 
 def run_stages(
-    in_progress: Iterable[AlertInProgress], segment: Segment, state: LaneState | RouterLane
+    in_progress: Iterable[AlertInProgress],
+    segment: Segment,
+    state: LaneState | RouterLane,
+    max_rule_work: float = math.inf,
 ) -> ChangeSet:
     """Run alerts through the segment and return all changes. Pure except for `state`, which it updates.
 
     The result does not depend on how the alerts were divided into batches. The `now` of every decision is the
     time at which the alert was accepted or released from maintenance.
 
-    If the rules of the first alerts caused more work than MAX_RULE_WORK, the later alerts are left for the
-    next batch: the result has no events of them.
+    If the rules of the first alerts caused more work than `max_rule_work`, in budgets of an alert, the later
+    alerts are left for the next batch: the result has no events of them.
     """
     outcome = ChangeSet()
     for progress in in_progress:
-        if state.rule_work > MAX_RULE_WORK and outcome.events:
+        if state.rule_work > max_rule_work and outcome.events:
             break
         for after in _run_segment(progress, segment, state, outcome):
             outcome.events.append(build_segment_event(after, segment, state))

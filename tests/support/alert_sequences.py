@@ -264,7 +264,7 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
     at_a_moment = mock.patch.object(load_lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
     # Otherwise, the rules of some sequences would let no lanes share a batch.
-    rule_work = mock.patch.object(process_lanes, "MAX_RULE_WORK", 1e9)
+    rule_work = mock.patch.object(process_lanes, "get_max_rule_work", return_value=1e9)
     return _AllOf(patches, *other_batches, at_a_moment, rule_work)
 
 

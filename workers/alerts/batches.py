@@ -23,6 +23,15 @@ MIN_LANE_SIZE = 100
 RELEASED_FACTOR = 6
 # The most alerts of such a batch: its lane is locked for less than two seconds on PostgreSQL.
 MAX_RELEASED = 1_800
+# The work of rules after which a batch ends, on SQLite and PostgreSQL, in budgets of an alert
+# (docs/decisions/0026-rules-have-a-budget-of-counted-work.md). In the worst case a budget takes 0.25 s of CPU
+# time; ordinary rules take a seventh of that. The last alert of the batch can cause more.
+MAX_RULE_WORK = 0.25
+MAX_LANE_RULE_WORK = 0.75
+
+
+def get_max_rule_work() -> float:
+    return MAX_RULE_WORK if store().has_single_writer else MAX_LANE_RULE_WORK
 
 
 @dataclass(slots=True)
@@ -68,7 +77,7 @@ class BatchSize:
 
 @dataclass(slots=True)
 class CostlyLanes:
-    """The limits of lanes whose batches end early because their rules cause much work (MAX_RULE_WORK).
+    """The limits of lanes whose batches end early because their rules cause much work (get_max_rule_work).
 
     What such a batch loaded and parsed, but did not decide, is loaded and parsed again for the next one. So
     the next batch takes at most twice as many alerts as were decided. After each batch that was decided
@@ -84,9 +93,8 @@ class CostlyLanes:
         """Record a batch of `taken` alerts of which the first ones were decided."""
         if decided < taken:
             self._limits[lane] = 2 * max(decided, 1)
-        elif limit := self._limits.pop(lane, 0):
-            if 2 * limit < store().lane_batch:
-                self._limits[lane] = 2 * limit
+        elif (limit := self._limits.pop(lane, 0)) and 2 * limit < store().lane_batch:
+            self._limits[lane] = 2 * limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from models.tables.services import Service
 from models.write.apply import Writer, apply
 from models.write.shared_messages import extend, list_with_messages, name_pieces, release
 from pipeline.lane_state import LaneKey, LaneState
-from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, build_segment_event, list_entities, run_stages
+from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
 from workers import config_cache
 from workers.alerts import amazon, load_lane_state, pieces, report_dead_letters, retry
@@ -36,6 +36,7 @@ from workers.alerts.batches import (
     BatchSize,
     CostlyLanes,
     TurnResult,
+    get_max_rule_work,
     run_batches,
 )
 from workers.alerts.pending import (
@@ -397,7 +398,7 @@ def _run_stages(
 ) -> frozenset[int]:
     """Decide on these alerts and write the result. Return the channels with messages to send.
 
-    If their rules cause much work, leave the last ones for the next batch (MAX_RULE_WORK in run_stages.py).
+    If their rules cause much work, leave the last ones for the next batch (get_max_rule_work).
     `on_decided` is called with the number of alerts that were decided, before the last results are written.
     It returns the receipts that may be in pieces, and whether more pieces follow. `in_parts`: the first
     results may be written earlier, while the next alerts are decided.
@@ -432,10 +433,10 @@ def _split(items: Sequence[AlertInProgress]) -> list[Sequence[AlertInProgress]]:
 
 def _decide_next(batch: _Batch, part: Sequence[AlertInProgress], state: LaneState) -> ChangeSet:
     """Return the decisions on the next part; none if they would need facts that are not loaded."""
-    if state.rule_work > MAX_RULE_WORK:
+    if state.rule_work > get_max_rule_work():
         return ChangeSet()
     skipped = dict(state.skipped)
-    outcome = run_stages(part, batch.segment, state)
+    outcome = run_stages(part, batch.segment, state, get_max_rule_work())
     if state.locks_missing:
         raise retry.LocksMissing(state.locks_missing)
     if state.missing:
@@ -482,7 +483,7 @@ def _decide(
         state = load_lane_state.load(
             batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
         )
-        outcome = run_stages(first, batch.segment, state)
+        outcome = run_stages(first, batch.segment, state, get_max_rule_work())
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:

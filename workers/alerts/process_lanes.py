@@ -22,10 +22,10 @@ from models.store.base import STORE_ERRORS, store
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.lane_state import LaneKey, LaneState
-from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, list_entities, run_stages
+from pipeline.run_stages import AlertInProgress, list_entities, run_stages
 from pipeline.topology import Segment
 from workers.alerts import load_lane_state
-from workers.alerts.batches import BatchSize, CostlyLanes
+from workers.alerts.batches import BatchSize, CostlyLanes, get_max_rule_work
 from workers.alerts.load_lane_state import LaneRequest
 from workers.alerts.pending import PendingWork, load_small_lanes
 from workers.alerts.taken_work import build_items, mark_done
@@ -79,9 +79,7 @@ def run(lanes: Sequence[int], segment: Segment, now: datetime | None = None) -> 
     return result
 
 
-def _run_account(
-    account: int, lanes: Sequence[int], segment: Segment, now: datetime | None
-) -> CommonResult:
+def _run_account(account: int, lanes: Sequence[int], segment: Segment, now: datetime | None) -> CommonResult:
     try:
         return _run_transaction(account, lanes, segment, now)
     except Exception as error:
@@ -157,12 +155,12 @@ def _decide(
     rules of the first lanes cause much work, return the others as undecided.
     """
     decided: list[_Lane] = []
-    undecided, rule_work = list(lanes), 0.0
-    while undecided and rule_work <= MAX_RULE_WORK:
+    undecided, rule_work, max_rule_work = list(lanes), 0.0, get_max_rule_work()
+    while undecided and rule_work <= max_rule_work:
         states = load_lane_state.load_states([lane.request for lane in undecided], now)
         again = []
         for lane, state in zip(undecided, states, strict=True):
-            if rule_work > MAX_RULE_WORK:
+            if rule_work > max_rule_work:
                 again.append(lane)
                 continue
             is_common = _run_stages(lane, state, segment)
@@ -180,7 +178,7 @@ def _decide(
 def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
     """Decide on the alerts of a lane. Return False if it must be processed alone."""
     try:
-        lane.state, lane.outcome = state, run_stages(lane.items, segment, state)
+        lane.state, lane.outcome = state, run_stages(lane.items, segment, state, get_max_rule_work())
     except Exception:
         # Its own transaction reports it.
         return False

@@ -24,12 +24,12 @@ from models.tables.events import Receipt, ReceiptProgress
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.router import RouterLane
-from pipeline.run_stages import MAX_RULE_WORK, AlertInProgress, run_stages
+from pipeline.run_stages import AlertInProgress, run_stages
 from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
 from workers.alerts import lane_actors, pieces, process_lane, report_dead_letters, retry
-from workers.alerts.batches import BatchSize, TurnResult, run_batches
+from workers.alerts.batches import BatchSize, TurnResult, get_max_rule_work, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
 from workers.alerts.release_routed import release_in_services
 from workers.alerts.taken_work import save_progress
@@ -144,7 +144,7 @@ def _route_batch(pending: Sequence[RouterLane], limit: int) -> list[Routed]:
         taken.append(route(incoming, limit - written))
         written += len(taken[-1].events)
         rule_work = incoming.rule_work
-        if taken[-1].done is not None or written >= limit or rule_work > MAX_RULE_WORK:
+        if taken[-1].done is not None or written >= limit or rule_work > get_max_rule_work():
             break
     return taken
 
@@ -159,7 +159,7 @@ def route(incoming: RouterLane, max_events: int = MAX_EVENTS) -> Routed:
     events: list[EventState] = []
     for position, alert in enumerate(alerts, start=1):
         events += run_stages([AlertInProgress(alert)], ROUTER_SEGMENT, incoming).events
-        if len(events) >= max_events or incoming.rule_work > MAX_RULE_WORK:
+        if len(events) >= max_events or incoming.rule_work > get_max_rule_work():
             alerts = alerts[:position]
             break
     done = alerts[-1].position + 1

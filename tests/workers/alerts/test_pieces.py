@@ -14,7 +14,6 @@ from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from models.tables.timers import Timer
-from pipeline import run_stages
 from tests.support.alerts import accept, list_rows
 from tests.support.large_groups import build_body, run_piece, set_piece_size
 from workers.alerts import pieces, process_lane, taken_work
@@ -175,10 +174,10 @@ def test_a_poison_alert_in_the_second_piece_becomes_the_only_dead_letter(world, 
 def poison(monkeypatch, entity):
     real = process_lane.run_stages
 
-    def fail_on_poison(items, segment, state):
+    def fail_on_poison(items, *arguments):
         if any(item.alert.entity_id == entity for item in items):
             raise ZeroDivisionError
-        return real(items, segment, state)
+        return real(items, *arguments)
 
     monkeypatch.setattr(process_lane, "run_stages", fail_on_poison)
 
@@ -221,7 +220,7 @@ def test_pieces_do_not_linger(world, now):
 
 
 def test_rules_that_cause_much_work_end_a_piece(world, now, monkeypatch):
-    monkeypatch.setattr(run_stages, "MAX_RULE_WORK", -1.0)
+    monkeypatch.setattr(process_lane, "get_max_rule_work", lambda: -1.0)
     accept(world, now, source="prometheus", body=build_body(3))
     assert run_piece(world) == 1
     assert (count_done(), Event.select().count()) == (1, 1)

@@ -122,7 +122,7 @@ def test_costly_rules_give_the_same_rows_in_batches_of_one(world, now, monkeypat
     Event.delete().execute()
     Receipt.update(state=WorkState.PENDING).execute()
 
-    monkeypatch.setattr("pipeline.run_stages.MAX_RULE_WORK", 0.0)
+    monkeypatch.setattr(process_lane, "get_max_rule_work", lambda: 0.0)
     assert run_lane(world, now) == [1, 1, 1, 1]
     assert list_rows(Event, Incident) == in_one_batch
 

@@ -128,10 +128,10 @@ def test_two_receipts_in_pieces_have_a_message_each(world, now, clock):
 def test_a_piece_with_a_poison_alert_at_its_end_releases_the_message(world, now, store, clock, monkeypatch):
     real = process_lane.run_stages
 
-    def fail_on_poison(items, segment, state):
+    def fail_on_poison(items, *arguments):
         if any(item.alert.entity_id == "host19" for item in items):
             raise ZeroDivisionError
-        return real(items, segment, state)
+        return real(items, *arguments)
 
     monkeypatch.setattr(process_lane, "run_stages", fail_on_poison)
     accept(world, now, source="prometheus", body=build_body(20))
@@ -262,12 +262,12 @@ def test_a_service_that_did_not_see_the_end_of_the_routing_releases_its_message_
     process_router._process_batch(router.id)
     real, calls = process_lane.run_stages, []
 
-    def decide(items, segment, state):
+    def decide(items, *arguments):
         calls.append(1)
         if alone and len(calls) == 1:
             raise ZeroDivisionError
         separately(process_router.run, router.id)
-        return real(items, segment, state)
+        return real(items, *arguments)
 
     monkeypatch.setattr(process_lane, "run_stages", decide)
     process_lane.run(world.service.id, "rules")
