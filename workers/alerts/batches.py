@@ -26,12 +26,13 @@ MAX_RELEASED = 1_800
 # The work of rules after which a batch ends, on SQLite and PostgreSQL, in budgets of an alert
 # (docs/decisions/0026-rules-have-a-budget-of-counted-work.md). In the worst case a budget takes 0.25 s of CPU
 # time; ordinary rules take a seventh of that. The last alert of the batch can cause more.
-MAX_RULE_WORK = 0.25
+MAX_STORE_RULE_WORK = 0.25
 MAX_LANE_RULE_WORK = 0.75
 
 
 def get_max_rule_work() -> float:
-    return MAX_RULE_WORK if store().has_single_writer else MAX_LANE_RULE_WORK
+    """Return the work of rules after which a batch ends, in budgets of an alert."""
+    return MAX_STORE_RULE_WORK if store().has_single_writer else MAX_LANE_RULE_WORK
 
 
 @dataclass(slots=True)
@@ -87,11 +88,12 @@ class CostlyLanes:
     _limits: dict[Hashable, int] = field(default_factory=dict)
 
     def get_limit(self, lane: Hashable, limit: int) -> int:
+        """Return how many alerts the next batch of a lane may load: at most `limit`."""
         return min(limit, self._limits.get(lane, limit))
 
-    def record(self, lane: Hashable, taken: int, decided: int) -> None:
-        """Record a batch of `taken` alerts of which the first ones were decided."""
-        if decided < taken:
+    def record(self, lane: Hashable, loaded: int, decided: int) -> None:
+        """Record how many alerts a batch loaded, and how many of them it decided on."""
+        if decided < loaded:
             self._limits[lane] = 2 * max(decided, 1)
         elif (limit := self._limits.pop(lane, 0)) and 2 * limit < store().lane_batch:
             self._limits[lane] = 2 * limit

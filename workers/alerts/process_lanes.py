@@ -38,7 +38,7 @@ log = structlog.get_logger()
 MAX_LANES = 50
 
 _batch_size = BatchSize()
-# By account.
+# By account, whose lanes share a transaction.
 _costly_lanes = CostlyLanes()
 
 

@@ -56,14 +56,14 @@ def test_a_size_below_the_smallest_one_grows_only_with_fast_batches(store):
 
 def test_a_lane_with_costly_rules_has_small_batches_until_its_rules_are_cheap():
     lanes = CostlyLanes()
-    lanes.record("search", taken=1_000, decided=5)
+    lanes.record("search", loaded=1_000, decided=5)
     assert (lanes.get_limit("search", 1_000), lanes.get_limit("mail", 1_000)) == (10, 1_000)
     assert lanes.get_limit("search", 3) == 3
 
-    lanes.record("search", taken=10, decided=10)
+    lanes.record("search", loaded=10, decided=10)
     assert lanes.get_limit("search", 1_000) == 20
     for _ in range(10):
-        lanes.record("search", taken=20, decided=20)
+        lanes.record("search", loaded=20, decided=20)
     assert lanes.get_limit("search", 1_000) == 1_000
 
 
