@@ -48,11 +48,13 @@ class Broker(dramatiq.Broker):
         atexit.register(self._sender.flush)
 
     def close(self) -> None:
-        """Send the last wake-ups, also those of lanes that linger, and nothing more."""
-        if self._sender is not None:
-            self._sender.end_lingers()
-            self._sender.flush()
-            self._sender.close()
+        """Send the last wake-ups, also those of lanes that linger. Later ones are dropped."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            atexit.unregister(sender.flush)
+            sender.end_lingers()
+            sender.flush()
+            sender.close()
 
     def declare_queue(self, queue_name: str) -> None:
         if queue_name in self.queues:

@@ -4,7 +4,8 @@ A wake-up may be lost, late or duplicated: invariant 2 (design, section 2). Enqu
 waits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import dramatiq
 import redis
@@ -25,6 +26,16 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
     global _segments
     _segments = build_segments(splits)
     broker.connect(url)
+
+
+@contextmanager
+def connected(url: str) -> Iterator[None]:
+    """Send wake-ups to this Redis until the end of the block: for a command, which ends after it."""
+    connect(url)
+    try:
+        yield
+    finally:
+        broker.close()
 
 
 def enqueue(queue: str, *args: int | str, delay_ms: int | None = None) -> None:

@@ -274,6 +274,18 @@ def test_a_broker_that_closes_sends_the_wake_ups_of_lingering_lanes(url, redis_s
     assert client.zcard(get_linger_key("lane")) == 0
 
 
+def test_a_command_sends_its_wake_ups_and_leaves_no_thread(url, redis_status, client, monkeypatch):
+    monkeypatch.setattr(queue, "broker", Broker())
+    with queue.connected(url):
+        queue.enqueue_lane(7)
+        # A command waits less than this, because a wake-up may be lost.
+        assert queue.broker._sender.flush(30)
+    queue.enqueue_lane(8)
+
+    assert client.zrange(get_key("pipeline.normalize"), 0, -1) == [b"[7]"]
+    assert "queue" not in {thread.name for thread in threading.enumerate()}
+
+
 def test_a_redis_outage_is_logged_once_and_ends_by_itself(redis_keeper, lane, received, redis_status):
     with structlog.testing.capture_logs() as logs:
         redis_keeper._server.kill()

@@ -116,8 +116,8 @@ def replay(
     """
     with _open_database() as settings:
         keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
-        queue.connect(settings.redis_url or get_url(settings.home))
-        progress = _apply_change(keys, change_dead_letters.replay, "replayed", settings)
+        with queue.connected(settings.redis_url or get_url(settings.home)):
+            progress = _apply_change(keys, change_dead_letters.replay, "replayed", settings)
     _report(progress, "replayed", as_json)
 
 

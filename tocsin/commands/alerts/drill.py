@@ -63,8 +63,8 @@ def drill(
     with connection():
         require_schema()
         started, channels = _start(find_account(account_id), policy_name, service_name)
-        queue.connect(settings.redis_url or get_url(settings.home))
-        queue.enqueue_deliveries(channels)
+        with queue.connected(settings.redis_url or get_url(settings.home)):
+            queue.enqueue_deliveries(channels)
         report = build_drill_report(started)
         if not as_json:
             click.echo(to_printable(f"drill started: incident #{report.incident_number}"))

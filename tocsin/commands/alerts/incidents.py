@@ -128,8 +128,8 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
             else:
                 why = make_reason("resolved_by_command", by=author.name)
             written = apply(ChangeSet(effects=list(decisions.change_status(context, to, why))))
-    queue.connect(settings.redis_url or get_url(settings.home))
-    queue.enqueue_deliveries(written.channels)
+    with queue.connected(settings.redis_url or get_url(settings.home)):
+        queue.enqueue_deliveries(written.channels)
     already = " already" if before is to else ""
     click.echo(to_printable(f"incident #{number} {row.title} is {to.name.lower()}{already}"))
 
