@@ -8,7 +8,7 @@ from typing import Any
 
 from models.domain.effects import ChangeSet, CreateNotification, Decision, Effect, EventState
 from models.domain.enums import Urgency, WorkState
-from models.domain.facts import Reference
+from models.domain.facts import ReferenceMap
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import Value, list_fields, replace
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
@@ -108,9 +108,7 @@ def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> A
         "sla": _keep_existing(options.sla, references.slas),
         "team_priority": _keep_existing(options.team_priority, references.priorities),
         "tags": _keep_all_existing(options.tags, references.tags),
-        "roles": tuple(
-            (role, user) for role, user in options.roles if _keep_existing(role, references.roles)
-        ),
+        "roles": tuple((role, user) for role, user in options.roles if role in references.roles.by_row),
         "responder_policies": _keep_all_existing(options.responder_policies, references.policies),
         "task_templates": _keep_all_existing(options.task_templates, references.task_templates),
     }
@@ -125,12 +123,12 @@ def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> A
     )
 
 
-def _keep_existing(row: int | None, references: Mapping[str, Reference]) -> int | None:
-    return row if any(each.row == row for each in references.values()) else None
+def _keep_existing(row: int | None, references: ReferenceMap) -> int | None:
+    return row if row in references.by_row else None
 
 
-def _keep_all_existing(rows: Iterable[int], references: Mapping[str, Reference]) -> tuple[int, ...]:
-    return tuple(row for row in rows if _keep_existing(row, references))
+def _keep_all_existing(rows: Iterable[int], references: ReferenceMap) -> tuple[int, ...]:
+    return tuple(row for row in rows if row in references.by_row)
 
 
 def _add_decisions(

@@ -14,6 +14,7 @@ from models.domain.facts import (
     LaneFacts,
     OnCallConfig,
     Reference,
+    ReferenceMap,
     References,
     ServiceFacts,
 )
@@ -119,9 +120,9 @@ def build_facts(rules: tuple[AlertRuleFacts, ...]) -> LaneFacts:
         {INTEGRATION: IntegrationFacts(INTEGRATION, "integration", "Probe", 1, Urgency.HIGH)},
         OnCallConfig(),
         References(
-            slas={"gold": Reference(1, "Gold")},
-            priorities={f"p{row}": Reference(row, f"P{row}") for row in range(1, 6)},
-            tags={"production": Reference(1, "production"), "staging": Reference(2, "staging")},
+            slas=ReferenceMap({"gold": Reference(1, "Gold")}),
+            priorities=ReferenceMap({f"p{row}": Reference(row, f"P{row}") for row in range(1, 6)}),
+            tags=ReferenceMap({"production": Reference(1, "production"), "staging": Reference(2, "staging")}),
         ),
         rules={INTEGRATION: rules} if rules else {},
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from models.domain.effects import Author, Effect, IncidentState, RecordLog
@@ -379,17 +380,41 @@ class Reference:
     name: str
 
 
+class ReferenceMap(dict[str, Reference]):
+    """Objects of one kind by unique_id. Do not change it: the other ways to find an object are kept.
+
+    A rule must not search a long list for each alert.
+    """
+
+    @cached_property
+    def by_row(self) -> Mapping[int, Reference]:
+        return {reference.row: reference for reference in self.values()}
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Reference]:
+        """The objects by name, in lower case. Of equal names, the first object has it."""
+        return {reference.name.casefold(): reference for reference in reversed(self.values())}
+
+    def find(self, text: str) -> Reference | None:
+        """Return the object that a text refers to, by unique_id or by exact name in any case."""
+        return self.get(text.lower()) or self._by_name.get(text.casefold())
+
+    def get_name(self, row: int | None) -> str | None:
+        found = None if row is None else self.by_row.get(row)
+        return found.name if found else None
+
+
 @dataclass(frozen=True, slots=True)
 class References:
-    """The objects that the alerts and rules of a team can refer to, by unique_id."""
+    """The objects that the alerts and rules of a team can refer to."""
 
-    policies: Mapping[str, Reference] = field(default_factory=dict)
-    slas: Mapping[str, Reference] = field(default_factory=dict)
-    priorities: Mapping[str, Reference] = field(default_factory=dict)
-    tags: Mapping[str, Reference] = field(default_factory=dict)
-    roles: Mapping[str, Reference] = field(default_factory=dict)
-    task_templates: Mapping[str, Reference] = field(default_factory=dict)
-    schedules: Mapping[str, Reference] = field(default_factory=dict)
+    policies: ReferenceMap = field(default_factory=ReferenceMap)
+    slas: ReferenceMap = field(default_factory=ReferenceMap)
+    priorities: ReferenceMap = field(default_factory=ReferenceMap)
+    tags: ReferenceMap = field(default_factory=ReferenceMap)
+    roles: ReferenceMap = field(default_factory=ReferenceMap)
+    task_templates: ReferenceMap = field(default_factory=ReferenceMap)
+    schedules: ReferenceMap = field(default_factory=ReferenceMap)
 
 
 @dataclass(frozen=True, slots=True)

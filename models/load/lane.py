@@ -20,6 +20,7 @@ from models.domain.facts import (
     LaneFacts,
     OnCallConfig,
     Reference,
+    ReferenceMap,
     References,
     RouterFacts,
     RouterRuleFacts,
@@ -293,9 +294,9 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
             slas=_build_references(slas),
             priorities=_build_references(_select_of_team(Priority, team)),
             tags=_build_references(_select_of_team(Tag, team)),
-            roles={
-                row.unique_id: Reference(row.id, row.title) for row in _select_of_team(IncidentRole, team)
-            },
+            roles=ReferenceMap(
+                (row.unique_id, Reference(row.id, row.title)) for row in _select_of_team(IncidentRole, team)
+            ),
             task_templates=_build_references(_select_of_team(TaskTemplate, team)),
             schedules=_build_references(schedules),
         ),
@@ -327,8 +328,8 @@ def _select_of_team(table: type[Row], team: Team) -> Iterable[Row]:
     return rows
 
 
-def _build_references(rows: Iterable[Table]) -> dict[str, Reference]:
-    return {row.unique_id: Reference(row.id, row.name) for row in rows}
+def _build_references(rows: Iterable[Table]) -> ReferenceMap:
+    return ReferenceMap((row.unique_id, Reference(row.id, row.name)) for row in rows)
 
 
 def _list_possible_ids(rules: Iterable[AlertRuleFacts]) -> set[str]:

@@ -12,11 +12,11 @@ from typing import Any
 
 from models.domain import identity
 from models.domain.enums import AlertType, Urgency
-from models.domain.facts import LaneFacts, PersonFacts, Reference
+from models.domain.facts import LaneFacts, PersonFacts, Reference, ReferenceMap
 from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert, get_urgency
 from pipeline.rules import templates
-from pipeline.rules.conditions import Budget, Subject, Work
+from pipeline.rules.conditions import STEPS, Budget, Subject
 from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
 from schedules.escalation.targets import get_people_on_call
@@ -108,7 +108,7 @@ def _assign_object(
     action: Action,
     context: ActionContext,
     name: str,
-    objects: Mapping[str, Reference],
+    objects: ReferenceMap,
     noun: str,
 ) -> Change:
     """Set an incident option; the action's field and the service's default have the same name."""
@@ -116,11 +116,7 @@ def _assign_object(
     if found is None:
         return Change(alert, note=make_reason("no_such_thing", noun=noun))
     before = getattr(alert.options, name) or getattr(context.facts.service, name)
-    return Change(alert.with_options(**{name: found.row}), _get_name(objects, before), found.name)
-
-
-def _get_name(references: Mapping[str, Reference], row: int | None) -> str | None:
-    return next((reference.name for reference in references.values() if reference.row == row), None)
+    return Change(alert.with_options(**{name: found.row}), objects.get_name(before), found.name)
 
 
 def assign_user(alert: Alert, action: Action, context: ActionContext) -> Change:
@@ -136,7 +132,7 @@ def assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Cha
     schedule = context.facts.references.schedules.get(reference)
     if schedule is None:
         return Change(alert, note=make_reason("no_such_thing", noun="schedule"))
-    context.budget.spend(Work.STEPS, ON_CALL_STEPS)
+    context.budget.spend(STEPS, ON_CALL_STEPS)
     first = next(iter(get_people_on_call(reference, context.facts.config, alert.accepted_at)), None)
     if first is None:
         return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))
@@ -194,10 +190,8 @@ def add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
     """Add tags by ID or, for placeholders, by name in any case."""
     tags = context.facts.references.tags
     requested = [text.strip() for text in _render(action, context).split(",") if text.strip()]
-    for text in requested:
-        # A tag by name is searched among all tags.
-        context.budget.spend(Work.STEPS, 1 if text.lower() in tags else len(tags))
-    found = [find_reference(tags, text) for text in requested]
+    context.budget.spend(STEPS, len(requested))
+    found = [tags.find(text) for text in requested]
     rows = [tag.row for tag in found if tag is not None]
     missing = found.count(None)
     note = None if requested else make_reason("no_tag_named")
@@ -208,16 +202,6 @@ def add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
     if len(combined) > MAX_TAGS:
         return Change(alert, note=make_reason("limit_reached", limit=MAX_TAGS, things="tags"))
     return Change(alert.with_options(tags=combined), None, names or None, note)
-
-
-def find_reference(references: Mapping[str, Reference], text: str) -> Reference | None:
-    """Return the object that a text refers to, by unique_id or by exact name in any case."""
-    found = references.get(text.lower())
-    if found is not None:
-        return found
-    return next(
-        (reference for reference in references.values() if reference.name.casefold() == text.casefold()), None
-    )
 
 
 def assign_role(alert: Alert, action: Action, context: ActionContext) -> Change:
@@ -268,7 +252,7 @@ def add_responder(alert: Alert, action: Action, context: ActionContext) -> Chang
         return Change(alert.with_options(responder_policies=tuple(policies)), None, policy.name)
     schedule = references.schedules.get(requested)
     if schedule is not None:
-        context.budget.spend(Work.STEPS, ON_CALL_STEPS)
+        context.budget.spend(STEPS, ON_CALL_STEPS)
         on_call = get_people_on_call(requested, context.facts.config, alert.accepted_at)
         if not on_call:
             return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))

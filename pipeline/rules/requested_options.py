@@ -4,12 +4,10 @@ A request that names an object of the team is applied. Other requests are ignore
 alert trace shows them.
 """
 
-from collections.abc import Mapping
-
-from models.domain.facts import Reference, References
+from models.domain.facts import Reference, ReferenceMap, References
 from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert
-from pipeline.rules.actions import MAX_TAGS, find_reference
+from pipeline.rules.actions import MAX_TAGS
 
 
 def apply_requested(alert: Alert, references: References) -> tuple[Alert, tuple[Reason, ...]]:
@@ -41,11 +39,11 @@ def apply_requested(alert: Alert, references: References) -> tuple[Alert, tuple[
     return (alert.with_options(**options) if options else alert), notes
 
 
-def _look_up(references: Mapping[str, Reference], value: object) -> Reference | None:
-    return find_reference(references, value.strip()) if isinstance(value, str) and value.strip() else None
+def _look_up(references: ReferenceMap, value: object) -> Reference | None:
+    return references.find(value.strip()) if isinstance(value, str) and value.strip() else None
 
 
-def _find_tags(references: Mapping[str, Reference], value: object) -> tuple[list[Reference], int]:
+def _find_tags(references: ReferenceMap, value: object) -> tuple[list[Reference], int]:
     """Return the tags of the team that the value names, each once, and the number of unknown tags."""
     items = value if isinstance(value, list) else [value]
     found = [_look_up(references, item) for item in items[:MAX_TAGS]]

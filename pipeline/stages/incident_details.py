@@ -46,7 +46,7 @@ def build_details(
 
 def _assign_roles(alert: Alert, incident: str, state: LaneState, now: datetime) -> Iterator[Effect]:
     """Yield effects only for roles that change, so that the incident timeline shows each change once."""
-    roles = {role.row: role for role in state.facts.references.roles.values()}
+    roles = state.facts.references.roles.by_row
     for row, username in alert.options.roles:
         person = state.facts.config.people.get(username)
         if row in roles and person is not None and state.roles.get((incident, row)) != person.row:

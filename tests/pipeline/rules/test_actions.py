@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from models.domain.enums import AlertType, Urgency
-from models.domain.facts import PolicyFacts, Reference, References
+from models.domain.facts import PolicyFacts, Reference, ReferenceMap, References
 from models.domain.reasons import make_reason
 from models.domain.values import replace
 from pipeline.alert import get_urgency
@@ -24,13 +24,13 @@ FULL_CONFIG = replace(
     },
 )
 REFERENCES = References(
-    policies={"policy-1": Reference(1, "Default"), "policy-2": Reference(2, "Database")},
-    slas={"sla-1": Reference(11, "Gold"), "sla-2": Reference(12, "Silver")},
-    priorities={"priority-1": Reference(21, "P1"), "priority-2": Reference(22, "P2")},
-    tags={"tag-1": Reference(31, "Disk"), "tag-2": Reference(32, "Night")},
-    roles={"role-1": Reference(41, "Commander"), "role-2": Reference(42, "Scribe")},
-    task_templates={"template-1": Reference(51, "Outage")},
-    schedules={"schedule-1": Reference(61, "Nights")},
+    policies=ReferenceMap({"policy-1": Reference(1, "Default"), "policy-2": Reference(2, "Database")}),
+    slas=ReferenceMap({"sla-1": Reference(11, "Gold"), "sla-2": Reference(12, "Silver")}),
+    priorities=ReferenceMap({"priority-1": Reference(21, "P1"), "priority-2": Reference(22, "P2")}),
+    tags=ReferenceMap({"tag-1": Reference(31, "Disk"), "tag-2": Reference(32, "Night")}),
+    roles=ReferenceMap({"role-1": Reference(41, "Commander"), "role-2": Reference(42, "Scribe")}),
+    task_templates=ReferenceMap({"template-1": Reference(51, "Outage")}),
+    schedules=ReferenceMap({"schedule-1": Reference(61, "Nights")}),
 )
 FACTS = replace(lane(FULL_CONFIG, sla=12, team_priority=22), references=REFERENCES)
 DISK = alert(summary="97% of /var", payload={"host": "db1", "tags": ["disk", "NIGHT", "?"], "nothing": None})

@@ -4,17 +4,17 @@ so.
 
 import pytest
 
-from models.domain.facts import Reference, References
+from models.domain.facts import Reference, ReferenceMap, References
 from models.domain.reasons import make_reason
 from pipeline.rules import requested_options
 from pipeline.rules.actions import MAX_TAGS
 from tests.support.facts import alert
 
 KNOWN = References(
-    policies={"policy-2": Reference(2, "Database")},
-    slas={"sla-1": Reference(11, "Gold")},
-    priorities={"priority-1": Reference(21, "P1")},
-    tags={"tag-1": Reference(31, "Disk"), "tag-2": Reference(32, "Night")},
+    policies=ReferenceMap({"policy-2": Reference(2, "Database")}),
+    slas=ReferenceMap({"sla-1": Reference(11, "Gold")}),
+    priorities=ReferenceMap({"priority-1": Reference(21, "P1")}),
+    tags=ReferenceMap({"tag-1": Reference(31, "Disk"), "tag-2": Reference(32, "Night")}),
 )
 
 
