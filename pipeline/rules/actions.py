@@ -7,13 +7,13 @@ and its note says so. An action can raise BudgetExceeded, and no other error.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from models.domain import identity
 from models.domain.enums import AlertType, Urgency
 from models.domain.facts import LaneFacts, PersonFacts, Reference, ReferenceMap
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import Value
 from pipeline.alert import Alert, get_urgency
 from pipeline.rules import templates
 from pipeline.rules.conditions import STEPS, Budget, Subject
@@ -32,8 +32,7 @@ ON_CALL_STEPS = 2_000
 Action = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Value, frozen=True):
     """The alert after an action, and the changed value before and after it, for people.
 
     `note` says why nothing changed, or not everything.
@@ -45,8 +44,7 @@ class Change:
     note: Reason | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionContext:
+class ActionContext(Value, frozen=True):
     """What an action reads besides the alert."""
 
     facts: LaneFacts

@@ -1,11 +1,12 @@
 """Compile a stored condition and evaluate it for an alert."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import Value, new_field
 from pipeline.rules.conditions import catalogue, codes, engine, guards, paths, tree
 from pipeline.rules.conditions.bad import BadRule, quote
 from pipeline.rules.conditions.budget import Budget, BudgetExceeded
@@ -26,8 +27,7 @@ MAX_SEARCHES = 100
 _KNOWN = {*catalogue.FIELDS, catalogue.PAYLOAD, "alert"}
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Value, frozen=True):
     """The result of a condition for one alert.
 
     `note` says why the condition could not match, or which part of it is unknown. `read` has the variables
@@ -37,7 +37,7 @@ class Verdict:
 
     matches: bool
     note: Reason | None = None
-    read: Mapping[str, object] = field(default_factory=dict)
+    read: Mapping[str, object] = new_field(default_factory=dict)
     is_skipped: bool = False
 
 
