@@ -6,8 +6,8 @@ and its note says so. An action can raise BudgetExceeded, and no other error.
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from models.domain import identity
 from models.domain.enums import AlertType, Urgency
@@ -28,8 +28,11 @@ MAX_TASKS = 50
 MAX_NOTE_LENGTH = 16 * 1024
 # Steps of an alert's budget to find out who is on call by a schedule.
 ON_CALL_STEPS = 2_000
+# Items of a list that an action copies, for each step of an alert's budget.
+ITEMS_PER_STEP = 5
 
 Action = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class Change(Value, frozen=True):
@@ -196,7 +199,7 @@ def add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
     if missing:
         note = make_reason("tags_missing", missing=missing, requested=len(requested))
     names = ", ".join(tag.name for tag in found if tag is not None)
-    combined = tuple(dict.fromkeys((*alert.options.tags, *rows)))
+    combined = _combine(alert.options.tags, rows, context.budget)
     if len(combined) > MAX_TAGS:
         return Change(alert, note=make_reason("limit_reached", limit=MAX_TAGS, things="tags"))
     return Change(alert.with_options(tags=combined), None, names or None, note)
@@ -210,6 +213,7 @@ def assign_role(alert: Alert, action: Action, context: ActionContext) -> Change:
         return Change(alert, note=make_reason("no_such_thing", noun="incident role"))
     if person is None:
         return Change(alert, note=make_reason("no_such_thing", noun="user"))
+    context.budget.spend(STEPS, len(alert.options.roles) // ITEMS_PER_STEP)
     roles = dict(alert.options.roles)
     before = people.get(roles.get(role.row, ""))
     changed = alert.with_options(roles=tuple({**roles, role.row: person.username}.items()))
@@ -235,29 +239,27 @@ def apply_task_template(alert: Alert, action: Action, context: ActionContext) ->
     found = context.facts.references.task_templates.get(get_reference(action, "task_template"))
     if found is None:
         return Change(alert, note=make_reason("no_such_thing", noun="task template"))
-    combined = dict.fromkeys((*alert.options.task_templates, found.row))
-    return Change(alert.with_options(task_templates=tuple(combined)), None, found.name)
+    combined = _combine(alert.options.task_templates, (found.row,), context.budget)
+    return Change(alert.with_options(task_templates=combined), None, found.name)
 
 
 def add_responder(alert: Alert, action: Action, context: ActionContext) -> Change:
     requested, options, references = get_reference(action).lower(), alert.options, context.facts.references
     person, policy = context.facts.config.people.get(requested), references.policies.get(requested)
     if person is not None:
-        users = dict.fromkeys((*options.responders, person.username))
-        return Change(alert.with_options(responders=tuple(users)), None, person.name)
+        users = _combine(options.responders, (person.username,), context.budget)
+        return Change(alert.with_options(responders=users), None, person.name)
     if policy is not None:
-        policies = dict.fromkeys((*options.responder_policies, policy.row))
-        return Change(alert.with_options(responder_policies=tuple(policies)), None, policy.name)
+        policies = _combine(options.responder_policies, (policy.row,), context.budget)
+        return Change(alert.with_options(responder_policies=policies), None, policy.name)
     schedule = references.schedules.get(requested)
     if schedule is not None:
         context.budget.spend(STEPS, ON_CALL_STEPS)
         on_call = get_people_on_call(requested, context.facts.config, alert.accepted_at)
         if not on_call:
             return Change(alert, note=make_reason("nobody_on_call", schedule=schedule.name))
-        users = dict.fromkeys((*options.responders, *(one.username for one in on_call)))
-        return Change(
-            alert.with_options(responders=tuple(users)), None, ", ".join(one.name for one in on_call)
-        )
+        users = _combine(options.responders, (one.username for one in on_call), context.budget)
+        return Change(alert.with_options(responders=users), None, ", ".join(one.name for one in on_call))
     return Change(alert, note=make_reason("no_such_thing", noun="user, escalation policy or schedule"))
 
 
@@ -266,6 +268,12 @@ def delay_notifications(alert: Alert, action: Action, context: ActionContext) ->
     if not text.isdecimal() or len(text) > 6:
         return Change(alert, note=make_reason("delay_invalid"))
     return Change(alert.with_options(delay_s=int(text)), f"{alert.options.delay_s} s", f"{int(text)} s")
+
+
+def _combine(before: tuple[T, ...], added: Iterable[T], budget: Budget) -> tuple[T, ...]:
+    """Return both without duplicates, those from before first. Raises BudgetExceeded."""
+    budget.spend(STEPS, len(before) // ITEMS_PER_STEP)
+    return tuple(dict.fromkeys((*before, *added)))
 
 
 def _render(action: Action, context: ActionContext) -> str:

@@ -27,7 +27,7 @@ STEPS = Work.STEPS
 # The budget of an alert: in the worst case about 50, 150 and 50 ms of CPU time.
 LIMITS = {Work.STEPS: 250_000, Work.SEARCHED: 30_000_000, Work.WRITTEN: 500_000}
 # The alerts of one body share this many budgets equally. None gets more than one, or less than a MIN_SHARE of
-# it: enough for 500 ordinary rules that do not match, or for 50 actions.
+# it: enough for 500 ordinary rules that do not match, or for 100 actions.
 BUDGETS_PER_BODY = 20
 MIN_SHARE = 50
 

@@ -5,6 +5,8 @@ from time import thread_time
 
 import pytest
 
+from models.domain.facts import PersonFacts
+from models.domain.values import replace
 from pipeline.rules.conditions.budget import (
     BUDGETS_PER_BODY,
     LIMITS,
@@ -160,6 +162,18 @@ def test_if_the_index_takes_too_much_work_every_rule_is_skipped_with_a_reason():
 
     assert (result.skipped, result.matched) == (4, 0)
     assert {record["note"].code for record in result.records} == {"steps_exceeded"}
+
+
+def test_actions_that_add_thousands_of_responders_are_limited():
+    """Each action copies the responders of those before it."""
+    people = {f"user-{number}": PersonFacts(number, f"user-{number}", "A") for number in range(4_000)}
+    facts = replace(lane(), config=replace(lane().config, people=people))
+    rules = [rule_facts(*(action(A.ADD_RESPONDER, name) for name in people))]
+
+    result = RuleSet(rules).apply(alert(), facts, NOON, lambda _: None)
+
+    assert 1_000 < len(result.alert.options.responders) < 2_000
+    assert result.skipped == 4_000 - len(result.alert.options.responders)
 
 
 def test_the_budget_of_a_kind_is_empty_once_it_was_exceeded():
