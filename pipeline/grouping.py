@@ -31,31 +31,26 @@ SEARCHED_PER_CHARACTER = 4
 
 
 def get_keys(alert: Alert, state: LaneState) -> tuple[GroupKey, ...]:
-    """Return the values of an alert by the grouping policies of its service; () without such grouping.
-
-    The work counts as work of rules, once for each alert.
-    """
+    """Return the values of an alert by the grouping policies of its service; () without such grouping."""
     if state.group_keys is None or state.group_keys[0] is not alert:
-        keys, work = build_keys(alert, state.facts)
-        state.rule_work += work
-        state.group_keys = (alert, keys)
+        state.group_keys = (alert, build_keys(alert, state.facts))
     return state.group_keys[1]
 
 
-def build_keys(alert: Alert, facts: LaneFacts) -> tuple[tuple[GroupKey, ...], float]:
-    """Return the values of an alert, and the work that they caused, in budgets of an alert.
+def build_keys(alert: Alert, facts: LaneFacts) -> tuple[GroupKey, ...]:
+    """Return the values of an alert by the grouping policies of its service.
 
     A field without a value, or with an empty one, equals no other. An alert whose payload needs too much work
     has no values: it opens its own incident, which is better than to join a wrong one.
     """
     if facts.service.collation is not Collation.CONTENT_BASED or not facts.grouping:
-        return (), 0.0
+        return ()
     budget = Budget(alert.group_size)
     keys: tuple[GroupKey, ...] = ()
     with suppress(BudgetExceeded):
         found = (key for policy in facts.grouping for key in _build_keys(alert, facts, policy, budget))
         keys = tuple(islice(found, MAX_KEYS))
-    return keys, budget.spent
+    return keys
 
 
 def _build_keys(alert: Alert, facts: LaneFacts, policy: GroupingFacts, budget: Budget) -> Iterator[GroupKey]:

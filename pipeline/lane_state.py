@@ -66,9 +66,8 @@ class LaneState:
     decided again under their locks. `next_targets` is the position of the next target of each
     round-robin policy, by row.
 
-    `rule_work` is the work that rules and grouping policies have caused so far, in budgets of an alert.
-    `group_keys` are the values of the latest alert (pipeline/grouping.py). `skipped` is the first
-    alert of each integration whose budget did not suffice for its rules.
+    `group_keys` are the values of the latest alert (pipeline/grouping.py). `skipped` is the first alert of
+    each integration whose budget did not suffice for its rules.
     """
 
     def __init__(
@@ -107,7 +106,6 @@ class LaneState:
         self.responders = set(responders)
         self.roles = dict(roles or {})
         self.next_targets = dict(next_targets or {})
-        self.rule_work = 0.0
         self.group_keys: tuple[Alert, tuple[GroupKey, ...]] | None = None
         self.skipped: dict[int, Alert] = {}
 

@@ -116,8 +116,7 @@ class RouterLane:
     group_size: int = 1
     received_at: datetime | None = None
     service_row: None = field(default=None, init=False)
-    # The work of the rules, in budgets of an alert, and the first alert whose budget did not suffice.
-    rule_work: float = field(default=0.0, init=False)
+    # The first alert whose budget did not suffice.
     skipped: Alert | None = field(default=None, init=False)
 
     def record_skipped(self, alert: Alert) -> None:

@@ -1,7 +1,6 @@
 """Run alerts in order through the stages of a segment; each alert sees the effects of those before it."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -40,19 +39,19 @@ def run_stages(
     in_progress: Iterable[AlertInProgress],
     segment: Segment,
     state: LaneState | RouterLane,
-    max_rule_work: float = math.inf,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> ChangeSet:
     """Run alerts through the segment and return all changes. Pure except for `state`, which it updates.
 
     The result does not depend on how the alerts were divided into batches. The `now` of every decision is the
     time at which the alert was accepted or released from maintenance.
 
-    If the rules of the first alerts caused more work than `max_rule_work`, in budgets of an alert, the later
-    alerts are left for the next batch: the result has no events of them.
+    `is_over` is called before each alert but the first. If it returns True, this alert and the later ones are
+    left for the next batch: the result has no events of them.
     """
     outcome = ChangeSet()
     for progress in in_progress:
-        if state.rule_work > max_rule_work and outcome.events:
+        if outcome.events and is_over():
             break
         for after in _run_segment(progress, segment, state, outcome):
             outcome.events.append(build_segment_event(after, segment, state))

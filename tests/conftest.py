@@ -15,7 +15,7 @@ from models.store.base import connection, db, open_store
 from tests.support import stores
 from tests.support.world import World, create_world
 from workers import config_cache
-from workers.alerts import amazon, lane_actors, pieces, process_lane, process_lanes, process_router
+from workers.alerts import amazon, batches, lane_actors, pieces, process_lane, process_lanes, process_router
 from workers.alerts.batches import BatchSize, CostlyLanes
 from workers.broker import broker
 from workers.lane_turns import Linger
@@ -86,7 +86,8 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setattr(lane_actors, "_large_lanes", set())
     monkeypatch.setattr(lane_actors, "_accounts", {})
     monkeypatch.setattr(lane_actors, "_gatherings", {})
-    # On a busy machine, the time of a turn or a pass would end before its work.
+    # On a busy machine, the time of a batch, a turn or a pass would end before its work.
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 60.0)
     monkeypatch.setattr(process_lane, "SLICE_S", 60.0)
     monkeypatch.setattr(fire, "PASS_S", 60.0)
     config_cache.clear()

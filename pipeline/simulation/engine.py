@@ -154,8 +154,6 @@ class SimulationEngine:
         for progress in in_progress:
             if self._should_stop():
                 break
-            # Each alert is a batch of its own, so the work of the rules before it does not end the batch.
-            self.state.rule_work = 0.0
             try:
                 outcome = run_stages([progress], pipeline, self.state)
             except Interrupted:

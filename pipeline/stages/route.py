@@ -28,9 +28,7 @@ from pipeline.stages.normalize import apply_default_level, build_alert
 def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
     if isinstance(state, LaneState):
         return proceed(make_reason("no_router"))
-    budget = Budget(alert.group_size)
-    choice = state.router.choose(_build_subject(alert, state), budget)
-    state.rule_work += budget.spent
+    choice = state.router.choose(_build_subject(alert, state), Budget(alert.group_size))
     if choice.skipped:
         state.record_skipped(alert)
     if not choice.targets:

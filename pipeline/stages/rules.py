@@ -35,9 +35,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     def get_seconds_since(candidate: Alert) -> float | None:
         return state.get_seconds_since_last(candidate, now) if ruleset.reads_past_incidents else None
 
-    budget = Budget(alert.group_size)
-    result = ruleset.apply(changed, state.facts, now, get_seconds_since, budget)
-    state.rule_work += budget.spent
+    result = ruleset.apply(changed, state.facts, now, get_seconds_since, Budget(alert.group_size))
     why = make_reason("alert_rules_matched", matched=result.matched, total=len(ruleset.rules))
     if result.skipped:
         state.record_skipped(alert)

@@ -61,7 +61,7 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
 from workers import config_cache
-from workers.alerts import load_lane_state, pieces, process_lane, process_lanes, process_router
+from workers.alerts import batches, load_lane_state, pieces, process_lane, process_lanes, process_router
 from workers.alerts.batches import BatchSize
 
 A = RuleAction
@@ -263,9 +263,9 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     ]
     # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
     at_a_moment = mock.patch.object(load_lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
-    # Otherwise, the rules of some sequences would let no lanes share a batch.
-    rule_work = mock.patch.object(process_lanes, "get_max_rule_work", return_value=1e9)
-    return _AllOf(patches, *other_batches, at_a_moment, rule_work)
+    # Otherwise, the machine would decide which alerts share a batch.
+    decision_s = mock.patch.object(batches, "get_max_decision_s", return_value=1e9)
+    return _AllOf(patches, *other_batches, at_a_moment, decision_s)
 
 
 class _AllOf:

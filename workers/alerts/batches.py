@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, thread_time
 
 from models.store.base import store
 
@@ -23,16 +23,31 @@ MIN_LANE_SIZE = 100
 RELEASED_FACTOR = 6
 # The most alerts of such a batch: its lane is locked for less than two seconds on PostgreSQL.
 MAX_RELEASED = 1_800
-# The work of rules after which a batch ends, on SQLite and PostgreSQL, in budgets of an alert
-# (docs/decisions/0026-rules-have-a-budget-of-counted-work.md). In the worst case a budget takes 0.25 s of CPU
-# time; ordinary rules take a seventh of that. The last alert of the batch can cause more.
-MAX_STORE_RULE_WORK = 0.25
-MAX_LANE_RULE_WORK = 0.75
+# The part of a batch's CPU time after which it decides on no further alert. Without costly rules, decisions
+# take a smaller part. The rules of the last alert can take 0.25 s more
+# (docs/decisions/0026-rules-have-a-budget-of-counted-work.md).
+DECISION_SHARE = 0.5
 
 
-def get_max_rule_work() -> float:
-    """Return the work of rules after which a batch ends, in budgets of an alert."""
-    return MAX_STORE_RULE_WORK if store().has_single_writer else MAX_LANE_RULE_WORK
+def _get_max_hold_s() -> float:
+    return MAX_STORE_HOLD_S if store().has_single_writer else MAX_LANE_HOLD_S
+
+
+class DecisionTime:
+    """The CPU time that this thread may spend on the decisions of a batch, from now on.
+
+    `is_released`: maintenance deferred all these alerts. The batch is then larger, as RELEASED_FACTOR says.
+    """
+
+    def __init__(self, *, is_released: bool = False) -> None:
+        self._ends_at = thread_time() + get_max_decision_s() * (RELEASED_FACTOR if is_released else 1)
+
+    def is_over(self) -> bool:
+        return thread_time() > self._ends_at
+
+
+def get_max_decision_s() -> float:
+    return DECISION_SHARE * _get_max_hold_s()
 
 
 @dataclass(slots=True)
@@ -73,12 +88,12 @@ class BatchSize:
     def _get_target_s(self) -> float:
         if self.target_s is not None:
             return self.target_s
-        return MAX_STORE_HOLD_S if store().has_single_writer else MAX_LANE_HOLD_S
+        return _get_max_hold_s()
 
 
 @dataclass(slots=True)
 class CostlyLanes:
-    """The limits of lanes whose batches end early because their rules cause much work (get_max_rule_work).
+    """The limits of lanes whose batches end early because their rules take much time (DecisionTime).
 
     What such a batch loaded and parsed, but did not decide, is loaded and parsed again for the next one. So
     the next batch takes at most twice as many alerts as were decided. After each batch that was decided

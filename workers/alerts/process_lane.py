@@ -35,8 +35,8 @@ from workers.alerts.batches import (
     RELEASED_FACTOR,
     BatchSize,
     CostlyLanes,
+    DecisionTime,
     TurnResult,
-    get_max_rule_work,
     run_batches,
 )
 from workers.alerts.pending import (
@@ -398,7 +398,7 @@ def _run_stages(
 ) -> frozenset[int]:
     """Decide on these alerts and write the result. Return the channels with messages to send.
 
-    If their rules cause much work, leave the last ones for the next batch (get_max_rule_work).
+    If their rules take much time, leave the last ones for the next batch (DecisionTime).
     `on_decided` is called with the number of alerts that were decided, before the last results are written.
     It returns the receipts that may be in pieces, and whether more pieces follow. `in_parts`: the first
     results may be written earlier, while the next alerts are decided.
@@ -433,10 +433,8 @@ def _split(items: Sequence[AlertInProgress]) -> list[Sequence[AlertInProgress]]:
 
 def _decide_next(batch: _Batch, part: Sequence[AlertInProgress], state: LaneState) -> ChangeSet:
     """Return the decisions on the next part; none if they would need facts that are not loaded."""
-    if state.rule_work > get_max_rule_work():
-        return ChangeSet()
     skipped = dict(state.skipped)
-    outcome = run_stages(part, batch.segment, state, get_max_rule_work())
+    outcome = run_stages(part, batch.segment, state, _start_decisions(part).is_over)
     if state.locks_missing:
         raise retry.LocksMissing(state.locks_missing)
     if state.missing:
@@ -444,6 +442,10 @@ def _decide_next(batch: _Batch, part: Sequence[AlertInProgress], state: LaneStat
         state.skipped = skipped
         return ChangeSet()
     return outcome
+
+
+def _start_decisions(items: Sequence[AlertInProgress]) -> DecisionTime:
+    return DecisionTime(is_released=all(item.alert.released_at is not None for item in items))
 
 
 def _name_shared(batch: _Batch, in_pieces: Mapping[int, bool]) -> dict[int, str]:
@@ -483,7 +485,7 @@ def _decide(
         state = load_lane_state.load(
             batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
         )
-        outcome = run_stages(first, batch.segment, state, get_max_rule_work())
+        outcome = run_stages(first, batch.segment, state, _start_decisions(first).is_over)
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:

@@ -25,7 +25,7 @@ from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import AlertInProgress, list_entities, run_stages
 from pipeline.topology import Segment
 from workers.alerts import load_lane_state
-from workers.alerts.batches import BatchSize, CostlyLanes, get_max_rule_work
+from workers.alerts.batches import BatchSize, CostlyLanes, DecisionTime
 from workers.alerts.load_lane_state import LaneRequest
 from workers.alerts.pending import PendingWork, load_small_lanes
 from workers.alerts.taken_work import build_items, mark_done
@@ -152,19 +152,19 @@ def _decide(
     """Decide on the alerts of each lane. Return the lanes whose decisions can be written together.
 
     What a lane looked up without success in its state is loaded, and its alerts are decided again. If the
-    rules of the first lanes cause much work, return the others as undecided.
+    rules of the first lanes take much time, return the others as undecided.
     """
     decided: list[_Lane] = []
-    undecided, rule_work, max_rule_work = list(lanes), 0.0, get_max_rule_work()
-    while undecided and rule_work <= max_rule_work:
+    undecided, is_over = list(lanes), False
+    while undecided and not is_over:
         states = load_lane_state.load_states([lane.request for lane in undecided], now)
-        again = []
-        for lane, state in zip(undecided, states, strict=True):
-            if rule_work > max_rule_work:
-                again.append(lane)
-                continue
-            is_common = _run_stages(lane, state, segment)
-            rule_work += state.rule_work
+        time, again = DecisionTime(), []
+        for number, (lane, state) in enumerate(zip(undecided, states, strict=True)):
+            is_over = number > 0 and time.is_over()
+            if is_over:
+                again += undecided[number:]
+                break
+            is_common = _run_stages(lane, state, segment, time)
             if is_common and state.missing:
                 lane.keys |= state.missing
                 again.append(lane)
@@ -175,10 +175,10 @@ def _decide(
     return decided, undecided if decided else []
 
 
-def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
+def _run_stages(lane: _Lane, state: LaneState, segment: Segment, time: DecisionTime) -> bool:
     """Decide on the alerts of a lane. Return False if it must be processed alone."""
     try:
-        lane.state, lane.outcome = state, run_stages(lane.items, segment, state, get_max_rule_work())
+        lane.state, lane.outcome = state, run_stages(lane.items, segment, state, time.is_over)
     except Exception:
         # Its own transaction reports it.
         return False

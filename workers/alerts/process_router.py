@@ -29,7 +29,7 @@ from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
 from workers.alerts import lane_actors, pieces, process_lane, report_dead_letters, retry
-from workers.alerts.batches import BatchSize, TurnResult, get_max_rule_work, run_batches
+from workers.alerts.batches import BatchSize, DecisionTime, TurnResult, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
 from workers.alerts.release_routed import release_in_services
 from workers.alerts.taken_work import save_progress
@@ -136,30 +136,30 @@ class Routed:
 
 
 def _route_batch(pending: Sequence[RouterLane], limit: int) -> list[Routed]:
-    """Route at least one alert, and more until there are `limit` events or the rules caused much work."""
+    """Route at least one alert, and more until there are `limit` events or the rules took much time."""
     taken: list[Routed] = []
-    written, rule_work = 0, 0.0
+    written, time = 0, DecisionTime()
     for incoming in pending:
-        incoming.rule_work = rule_work
-        taken.append(route(incoming, limit - written))
+        taken.append(route(incoming, limit - written, time.is_over))
         written += len(taken[-1].events)
-        rule_work = incoming.rule_work
-        if taken[-1].done is not None or written >= limit or rule_work > get_max_rule_work():
+        if taken[-1].done is not None or written >= limit or time.is_over():
             break
     return taken
 
 
-def route(incoming: RouterLane, max_events: int = MAX_EVENTS) -> Routed:
+def route(
+    incoming: RouterLane, max_events: int = MAX_EVENTS, is_over: Callable[[], bool] = lambda: False
+) -> Routed:
     """Run the alerts of one body, or of its piece, through the stages up to `route`.
 
-    Stop after the alert that makes `max_events` events, or whose rules caused too much work. Raises BadBody
+    Stop after the alert that makes `max_events` events, or after which `is_over` returns True. Raises BadBody
     for a body that should have been refused when it was accepted, and TooManyAlerts.
     """
     alerts = list(parse_routed_alerts(incoming))
     events: list[EventState] = []
     for position, alert in enumerate(alerts, start=1):
         events += run_stages([AlertInProgress(alert)], ROUTER_SEGMENT, incoming).events
-        if len(events) >= max_events or incoming.rule_work > get_max_rule_work():
+        if len(events) >= max_events or is_over():
             alerts = alerts[:position]
             break
     done = alerts[-1].position + 1

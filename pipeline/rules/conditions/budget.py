@@ -76,11 +76,6 @@ class Budget:
     def get_left(self, kind: Work) -> int:
         return self._left[kind]
 
-    @property
-    def spent(self) -> float:
-        """Return the largest spent part of a kind of work, as a fraction of a full budget."""
-        return max((self._limits[kind] - self._left[kind]) / LIMITS[kind] for kind in Work)
-
 
 def _get_share(group_size: int) -> dict[Work, int]:
     return {

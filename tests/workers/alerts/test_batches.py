@@ -8,13 +8,14 @@ import pytest
 from models.store.base import STORE_ERRORS
 from models.tables.events import Event, Receipt
 from tests.support.alerts import accept
-from workers.alerts import pending, process_lane
+from workers.alerts import batches, pending, process_lane
 from workers.alerts.batches import (
     INITIAL_SIZE,
     MIN_LANE_SIZE,
     MIN_SIZE,
     BatchSize,
     CostlyLanes,
+    DecisionTime,
     TurnResult,
     run_batches,
 )
@@ -22,9 +23,20 @@ from workers.alerts.batches import (
 
 def test_batches_of_a_full_lane_end_when_the_time_is_over():
     assert run_batches(lambda: 3, seconds=0) == TurnResult(3, more=True)
-    batches = [2, 1, 0]
-    assert run_batches(lambda: batches.pop(0)) == TurnResult(3)
+    counts = [2, 1, 0]
+    assert run_batches(lambda: counts.pop(0)) == TurnResult(3)
     assert run_batches(lambda: 2, is_enough=lambda count: count < 3) == TurnResult(2, more=True)
+
+
+@pytest.mark.parametrize(("is_released", "limit_s"), [(False, 0.2), (True, 1.2)])
+def test_the_decisions_of_a_batch_have_a_limited_cpu_time(monkeypatch, is_released, limit_s):
+    times = iter((7.0, 6.9 + limit_s, 7.1 + limit_s))
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.2)
+    monkeypatch.setattr(batches, "thread_time", lambda: next(times))
+
+    time = DecisionTime(is_released=is_released)
+
+    assert [time.is_over(), time.is_over()] == [False, True]
 
 
 def test_the_batch_size_grows_to_its_limit_and_shrinks_to_the_time(store):

@@ -16,7 +16,7 @@ from models.tables.notifications import Notification
 from models.tables.timers import Timer
 from tests.support.alerts import accept, list_rows
 from tests.support.large_groups import build_body, run_piece, set_piece_size
-from workers.alerts import pieces, process_lane, taken_work
+from workers.alerts import batches, pieces, process_lane, taken_work
 from workers.alerts.batches import BatchSize, TurnResult
 from workers.alerts.pieces import ParsedBody
 
@@ -220,7 +220,7 @@ def test_pieces_do_not_linger(world, now):
 
 
 def test_rules_that_cause_much_work_end_a_piece(world, now, monkeypatch):
-    monkeypatch.setattr(process_lane, "get_max_rule_work", lambda: -1.0)
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
     accept(world, now, source="prometheus", body=build_body(3))
     assert run_piece(world) == 1
     assert (count_done(), Event.select().count()) == (1, 1)

@@ -34,7 +34,7 @@ from tests.support.rules import (
     add_rule,
 )
 from tests.support.scenarios.timers import set_policy
-from workers.alerts import lane_actors, pending, process_lane, process_lanes, process_router
+from workers.alerts import batches, lane_actors, pending, process_lane, process_lanes, process_router
 from workers.alerts.lane_actors import BUSY_PAUSE_S, PAUSE_S
 from workers.alerts.process_lanes import CommonResult
 from workers.broker import broker
@@ -119,7 +119,7 @@ def test_an_error_of_the_database_in_one_account_does_not_stop_another(world, pl
 
 
 def test_rules_that_cause_much_work_leave_the_other_lanes_for_the_next_batch(places, now, monkeypatch):
-    monkeypatch.setattr(process_lanes, "get_max_rule_work", lambda: 0.0)
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
     for place in places:
         add_rule(place, action(RuleAction.ADD_NOTE, value="note"), integration=place.integration)
         accept_critical(place, now)
@@ -136,7 +136,7 @@ def test_lanes_that_costly_rules_leave_are_not_loaded_for_each_batch(world, plac
         add_rule(place, action(RuleAction.ADD_NOTE, value="note"), integration=place.integration)
         accept_critical(place, now)
     limits, load = [], process_lanes.load_small_lanes
-    monkeypatch.setattr(process_lanes, "get_max_rule_work", lambda: 0.0)
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
     monkeypatch.setattr(
         process_lanes,
         "load_small_lanes",
@@ -197,7 +197,7 @@ def test_a_lane_with_routed_alerts_is_processed_alone(world, places, now):
 
 def test_lanes_without_progress_are_processed_alone(places, now, monkeypatch):
     """Their rules cause too much work before the entities that they name are loaded."""
-    monkeypatch.setattr(process_lanes, "get_max_rule_work", lambda: 0.0)
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
     for place in places:
         add_rule(place, action(RuleAction.CHANGE_ENTITY_ID, value="db2"), integration=place.integration)
         accept_critical(place, now)
