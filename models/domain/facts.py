@@ -381,7 +381,7 @@ class Reference:
 
 
 class ReferenceMap(dict[str, Reference]):
-    """Objects of one kind by unique_id. Do not change it: the other ways to find an object are kept.
+    """Objects of one kind by unique_id. Do not change it, since its indexes by name and by row are cached.
 
     A rule must not search a long list for each alert.
     """
@@ -392,7 +392,7 @@ class ReferenceMap(dict[str, Reference]):
 
     @cached_property
     def _by_name(self) -> Mapping[str, Reference]:
-        """The objects by name, in lower case. Of equal names, the first object has it."""
+        """The objects by name, in lower case. Of objects with the same name, the first one is found."""
         return {reference.name.casefold(): reference for reference in reversed(self.values())}
 
     def find(self, text: str) -> Reference | None:

@@ -10,8 +10,9 @@ from pipeline.rules.conditions import STEPS, Budget, Work, paths
 MAX_RESULT_LENGTH = 32 * 1024
 # A placeholder with [*] can read the whole payload. This number is enough for any sensible message.
 MAX_PLACEHOLDERS = 200
-# Longer templates are not cached, so that the cache cannot become large.
+# Longer templates are not cached, and at most MAX_CACHED others, so that the cache needs less than 20 MB.
 MAX_CACHED_LENGTH = 1_000
+MAX_CACHED = 1_024
 
 _SEPARATOR = ", "
 _PLACEHOLDER = re.compile(r"\{\{([^{}]{0,1000})\}\}")
@@ -26,28 +27,27 @@ def render(template: str, subject: Mapping[str, object], budget: Budget) -> str:
     MAX_RESULT_LENGTH. Placeholders after the first MAX_PLACEHOLDERS are empty. Raises BudgetExceeded.
     """
     budget.spend(_WRITTEN, len(template))
-    pieces = _split_cached(template) if len(template) <= MAX_CACHED_LENGTH else _split(template)
-    if len(pieces) == 1:
-        return template[:MAX_RESULT_LENGTH]
+    placeholders, last = _split_cached(template) if len(template) <= MAX_CACHED_LENGTH else _split(template)
     parts: list[str] = []
     remaining = MAX_RESULT_LENGTH
-    for number, piece in enumerate(pieces):
-        # Every second piece is the name in a placeholder.
-        if number % 2:
-            piece = _resolve(piece, subject, remaining, budget) if number < 2 * MAX_PLACEHOLDERS else ""
-        parts.append(piece[:remaining])
-        remaining -= len(parts[-1])
+    for number, (text, name) in enumerate(placeholders):
+        value = _resolve(name, subject, remaining, budget) if number < MAX_PLACEHOLDERS else ""
+        for part in (text, value):
+            parts.append(part[:remaining])
+            remaining -= len(parts[-1])
         if not remaining:
             break
+    parts.append(last[:remaining])
     return "".join(parts)
 
 
-def _split(template: str) -> list[str]:
-    """Return the texts around the placeholders of a template, and between them the names in these."""
-    return _PLACEHOLDER.split(template)
+def _split(template: str) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Return the names in the placeholders, each with the text before it, and the text after the last one."""
+    *found, last = _PLACEHOLDER.split(template)
+    return tuple(zip(found[::2], found[1::2], strict=True)), last
 
 
-_split_cached = lru_cache(maxsize=2048)(_split)
+_split_cached = lru_cache(MAX_CACHED)(_split)
 
 
 def _resolve(name: str, subject: Mapping[str, object], limit: int, budget: Budget) -> str:
