@@ -42,14 +42,14 @@ class Broker(dramatiq.Broker):
         self._covers: dict[str, Callable[..., bool]] = {}
 
     def connect(self, url: str) -> None:
-        """Use this Redis from now on; once, when a process starts. Without it, wake-ups are dropped."""
+        """Use this Redis until `close`. Without one, wake-ups are dropped."""
         self.url = url
         self._sender = QueueSender(url)
         atexit.register(self._sender.flush)
 
     def close(self) -> None:
         """Send the last wake-ups, also those of lanes that linger. Later ones are dropped."""
-        sender, self._sender = self._sender, None
+        sender, self._sender, self.url = self._sender, None, ""
         if sender is not None:
             atexit.unregister(sender.flush)
             sender.end_lingers()
@@ -69,8 +69,9 @@ class Broker(dramatiq.Broker):
         With a `delay` in ms, wake-ups for the same work are ignored for that time. Then one is added.
         """
         self.emit_before("enqueue", message, delay)
-        if self._sender is not None:
-            self._sender.add(message.queue_name, json.dumps(message.args), delay)
+        sender = self._sender
+        if sender is not None:
+            sender.add(message.queue_name, json.dumps(message.args), delay)
         self.emit_after("enqueue", message, delay)
         return message
 

@@ -19,7 +19,7 @@ _segments: tuple[Segment, ...] = build_segments()
 
 
 def connect(url: str, splits: Iterable[str] = ()) -> None:
-    """Send wake-ups to this Redis from now on; once, when a process starts. Without it, they are dropped.
+    """Send wake-ups to this Redis from now on. Without one, they are dropped.
 
     `splits` are the queue splits of the pipeline (TOCSIN_PIPELINE_QUEUES).
     """
@@ -30,7 +30,7 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
 
 @contextmanager
 def connected(url: str) -> Iterator[None]:
-    """Send wake-ups to this Redis until the end of the block: for a command, which ends after it."""
+    """Connect to this Redis, and disconnect at the end of the block. For commands."""
     connect(url)
     try:
         yield

@@ -23,6 +23,8 @@ PAUSE_S = 2.0
 MAX_PENDING = 10_000
 # The longest time that a process that ends waits until its last wake-ups are sent.
 FLUSH_TIMEOUT_S = 0.05
+# The longest time that it then waits for the end of a request: a Redis server may not answer.
+CLOSE_TIMEOUT_S = 0.5
 # If the last send was less than this time ago, the next one first waits COLLECT_S, to send more at once.
 MIN_INTERVAL_S = 0.02
 COLLECT_S = 0.005
@@ -123,11 +125,11 @@ class QueueSender:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Send nothing more, and wait for the end of a request, for at most CLOSE_TIMEOUT_S."""
         self._closed.set()
         with self._changed:
             self._changed.notify_all()
-        self._thread.join()
+        self._thread.join(CLOSE_TIMEOUT_S)
         self._client.close()
 
     def _run(self) -> None:
