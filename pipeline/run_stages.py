@@ -41,7 +41,8 @@ def run_stages(
     state: LaneState | RouterLane,
     is_over: Callable[[], bool] = lambda: False,
 ) -> ChangeSet:
-    """Run alerts through the segment and return all changes. Pure except for `state`, which it updates.
+    """Run alerts through the segment and return all changes. Pure except for `is_over` and for `state`, which
+    it updates.
 
     The result does not depend on how the alerts were divided into batches. The `now` of every decision is the
     time at which the alert was accepted or released from maintenance.

@@ -80,6 +80,7 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setattr(process_router, "_batch_size", BatchSize())
     for module in (process_lane, process_lanes):
         monkeypatch.setattr(module, "_costly_lanes", CostlyLanes())
+    monkeypatch.setattr(process_router, "_costly_routers", CostlyLanes())
     monkeypatch.setattr(fire, "_batch_size", BatchSize())
     # The lanes of the last test had the same row numbers; a lane that lingers would drop its wake-ups.
     monkeypatch.setattr(lane_actors, "_linger", Linger())

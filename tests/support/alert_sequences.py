@@ -61,8 +61,8 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
 from workers import config_cache
-from workers.alerts import batches, load_lane_state, pieces, process_lane, process_lanes, process_router
-from workers.alerts.batches import BatchSize
+from workers.alerts import load_lane_state, pieces, process_lane, process_lanes, process_router
+from workers.alerts.batches import BatchSize, DecisionTime
 
 A = RuleAction
 PROCESSED_AFTER = timedelta(minutes=20)
@@ -147,7 +147,8 @@ class AlertSequence:
 class ProcessingMode:
     """How a sequence is processed. `has_common_batches`: the lanes of several services in one transaction.
 
-    `part` is the number of alerts of a transaction that are written at once.
+    `part` is the number of alerts of a transaction that are written at once. `ends_early` is
+    the probability that the time for decisions is over after an alert.
     """
 
     size: int = 1000
@@ -155,6 +156,11 @@ class ProcessingMode:
     threads: int = 0
     has_common_batches: bool = False
     part: int = 1000
+    ends_early: float = 0.0
+
+    def __str__(self) -> str:
+        splits = "+".join(self.queue_splits) or "uncut"
+        return f"{self.size} in {self.part} {splits}{' ends early' if self.ends_early else ''}"
 
 
 QUEUE_SPLITS = tuple(chain.from_iterable(combinations(("normalize", "route", "rules"), n) for n in range(4)))
@@ -162,6 +168,7 @@ PROCESSING_MODES = (
     ProcessingMode(),
     *(ProcessingMode(size, queue_splits) for size in (1, 7) for queue_splits in QUEUE_SPLITS),
     *(ProcessingMode(part=part) for part in (1, 7)),
+    ProcessingMode(part=7, ends_early=0.3),
 )
 
 ALERT_STEPS = st.builds(
@@ -263,9 +270,10 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     ]
     # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
     at_a_moment = mock.patch.object(load_lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
-    # Otherwise, the machine would decide which alerts share a batch.
-    decision_s = mock.patch.object(batches, "get_max_decision_s", return_value=1e9)
-    return _AllOf(patches, *other_batches, at_a_moment, decision_s)
+    # Otherwise, the speed of the machine would decide which alerts share a batch.
+    numbers = random.Random(0)
+    time = mock.patch.object(DecisionTime, "is_over", side_effect=lambda: numbers.random() < mode.ends_early)
+    return _AllOf(patches, *other_batches, at_a_moment, time)
 
 
 class _AllOf:

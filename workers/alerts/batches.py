@@ -34,16 +34,27 @@ def _get_max_hold_s() -> float:
 
 
 class DecisionTime:
-    """The CPU time that this thread may spend on the decisions of a batch, from now on.
+    """The CPU time that this thread may spend on the decisions of a batch. It is counted in `with` blocks.
 
     `is_released`: maintenance deferred all these alerts. The batch is then larger, as RELEASED_FACTOR says.
     """
 
     def __init__(self, *, is_released: bool = False) -> None:
-        self._ends_at = thread_time() + get_max_decision_s() * (RELEASED_FACTOR if is_released else 1)
+        self._left_s = get_max_decision_s() * (RELEASED_FACTOR if is_released else 1)
+        self._began_at: float | None = None
+
+    def __enter__(self) -> None:
+        self._began_at = thread_time()
+
+    def __exit__(self, *error: object) -> None:
+        self._left_s -= self._get_current_s()
+        self._began_at = None
 
     def is_over(self) -> bool:
-        return thread_time() > self._ends_at
+        return self._get_current_s() > self._left_s
+
+    def _get_current_s(self) -> float:
+        return 0.0 if self._began_at is None else thread_time() - self._began_at
 
 
 def get_max_decision_s() -> float:

@@ -407,13 +407,14 @@ def _run_stages(
         _name_shared(batch, on_decided(0))
         return frozenset()
     first, *others = _split(items) if in_parts else [items]
-    outcome, state = _decide(batch, items, first)
+    time = DecisionTime(is_released=all(item.alert.released_at is not None for item in items))
+    outcome, state = _decide(batch, items, first, time)
     writer, decided = Writer(load_lane_state.get_rows(state)), len(outcome.events)
     batch.tally.add_events(outcome.events)
     with store().sending_ahead():
         for part in others if decided == len(first) else ():
             writer.add(outcome)
-            outcome = _decide_next(batch, part, state)
+            outcome = _decide_next(batch, part, state, time)
             decided += len(outcome.events)
             batch.tally.add_events(outcome.events)
             if len(outcome.events) < len(part):
@@ -431,10 +432,15 @@ def _split(items: Sequence[AlertInProgress]) -> list[Sequence[AlertInProgress]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _decide_next(batch: _Batch, part: Sequence[AlertInProgress], state: LaneState) -> ChangeSet:
+def _decide_next(
+    batch: _Batch, part: Sequence[AlertInProgress], state: LaneState, time: DecisionTime
+) -> ChangeSet:
     """Return the decisions on the next part; none if they would need facts that are not loaded."""
+    if time.is_over():
+        return ChangeSet()
     skipped = dict(state.skipped)
-    outcome = run_stages(part, batch.segment, state, _start_decisions(part).is_over)
+    with time:
+        outcome = run_stages(part, batch.segment, state, time.is_over)
     if state.locks_missing:
         raise retry.LocksMissing(state.locks_missing)
     if state.missing:
@@ -442,10 +448,6 @@ def _decide_next(batch: _Batch, part: Sequence[AlertInProgress], state: LaneStat
         state.skipped = skipped
         return ChangeSet()
     return outcome
-
-
-def _start_decisions(items: Sequence[AlertInProgress]) -> DecisionTime:
-    return DecisionTime(is_released=all(item.alert.released_at is not None for item in items))
 
 
 def _name_shared(batch: _Batch, in_pieces: Mapping[int, bool]) -> dict[int, str]:
@@ -472,22 +474,26 @@ def _end_pieces(batch: _Batch, in_pieces: Mapping[int, bool]) -> frozenset[int]:
 
 
 def _decide(
-    batch: _Batch, items: Sequence[AlertInProgress], first: Sequence[AlertInProgress]
+    batch: _Batch, items: Sequence[AlertInProgress], first: Sequence[AlertInProgress], time: DecisionTime
 ) -> tuple[ChangeSet, LaneState]:
     """Return the decisions on the first of these alerts, and the state for the others.
 
     A rule can give an alert another entity_id, and grouping policies look for values. What was not loaded is
-    loaded too, and the alerts are decided again.
+    loaded too, and the same alerts are decided again.
     """
+    is_over = time.is_over
     keys: set[LaneKey] = set(list_entities([item.alert for item in items]))
     accepted_at = min(item.alert.effective_at for item in items)
     while True:
         state = load_lane_state.load(
             batch.service, keys, batch.locked, accepted_at=accepted_at, now=batch.now
         )
-        outcome = run_stages(first, batch.segment, state, _start_decisions(first).is_over)
+        with time:
+            outcome = run_stages(first, batch.segment, state, is_over)
         if state.locks_missing:
             raise retry.LocksMissing(state.locks_missing)
         if not state.missing:
             return outcome, state
         keys |= state.missing
+        # Later alerts could need even more facts.
+        first, is_over = first[: len(outcome.events)], lambda: False

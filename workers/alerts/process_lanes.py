@@ -155,16 +155,16 @@ def _decide(
     rules of the first lanes take much time, return the others as undecided.
     """
     decided: list[_Lane] = []
-    undecided, is_over = list(lanes), False
-    while undecided and not is_over:
+    undecided, time = list(lanes), DecisionTime()
+    while undecided and not time.is_over():
         states = load_lane_state.load_states([lane.request for lane in undecided], now)
-        time, again = DecisionTime(), []
+        again = []
         for number, (lane, state) in enumerate(zip(undecided, states, strict=True)):
-            is_over = number > 0 and time.is_over()
-            if is_over:
+            if number and time.is_over():
                 again += undecided[number:]
                 break
-            is_common = _run_stages(lane, state, segment, time)
+            with time:
+                is_common = _run_stages(lane, state, segment)
             if is_common and state.missing:
                 lane.keys |= state.missing
                 again.append(lane)
@@ -175,10 +175,12 @@ def _decide(
     return decided, undecided if decided else []
 
 
-def _run_stages(lane: _Lane, state: LaneState, segment: Segment, time: DecisionTime) -> bool:
+def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
     """Decide on the alerts of a lane. Return False if it must be processed alone."""
+    time = DecisionTime()
     try:
-        lane.state, lane.outcome = state, run_stages(lane.items, segment, state, time.is_over)
+        with time:
+            lane.state, lane.outcome = state, run_stages(lane.items, segment, state, time.is_over)
     except Exception:
         # Its own transaction reports it.
         return False

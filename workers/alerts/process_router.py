@@ -29,7 +29,7 @@ from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
 from workers.alerts import lane_actors, pieces, process_lane, report_dead_letters, retry
-from workers.alerts.batches import BatchSize, DecisionTime, TurnResult, run_batches
+from workers.alerts.batches import BatchSize, CostlyLanes, DecisionTime, TurnResult, run_batches
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
 from workers.alerts.release_routed import release_in_services
 from workers.alerts.taken_work import save_progress
@@ -45,6 +45,7 @@ T = TypeVar("T")
 MAX_EVENTS = 10_000
 
 _batch_size = BatchSize()
+_costly_routers = CostlyLanes()
 
 
 @dramatiq.actor(broker=broker, queue_name="routers", actor_name="routers")
@@ -110,7 +111,8 @@ def _run_transaction(router_row: int, limit: int) -> int:
     with store().write_transaction():
         started = thread_time()
         router = lock_router(router_row)
-        pending = load_pending_for_router(router, limit) if router else []
+        most = _costly_routers.get_limit(router_row, limit)
+        pending = load_pending_for_router(router, most) if router else []
         if not pending:
             return 0
         taken = _route_batch(pending, limit)
@@ -118,6 +120,7 @@ def _run_transaction(router_row: int, limit: int) -> int:
         _write(taken, events)
         channels = _report_skipped([routed.incoming for routed in taken])
     seconds = thread_time() - started
+    _costly_routers.record(router_row, len(pending), len(taken))
     if pending[0].alerts is None:
         _batch_size.adjust(len(events), seconds)
     else:
@@ -140,26 +143,26 @@ def _route_batch(pending: Sequence[RouterLane], limit: int) -> list[Routed]:
     taken: list[Routed] = []
     written, time = 0, DecisionTime()
     for incoming in pending:
-        taken.append(route(incoming, limit - written, time.is_over))
+        taken.append(route(incoming, limit - written, time))
         written += len(taken[-1].events)
         if taken[-1].done is not None or written >= limit or time.is_over():
             break
     return taken
 
 
-def route(
-    incoming: RouterLane, max_events: int = MAX_EVENTS, is_over: Callable[[], bool] = lambda: False
-) -> Routed:
+def route(incoming: RouterLane, max_events: int = MAX_EVENTS, time: DecisionTime | None = None) -> Routed:
     """Run the alerts of one body, or of its piece, through the stages up to `route`.
 
-    Stop after the alert that makes `max_events` events, or after which `is_over` returns True. Raises BadBody
-    for a body that should have been refused when it was accepted, and TooManyAlerts.
+    Stop after the alert that makes `max_events` events, or after which the time is over. Raises BadBody for a
+    body that should have been refused when it was accepted, and TooManyAlerts.
     """
     alerts = list(parse_routed_alerts(incoming))
     events: list[EventState] = []
+    time = time or DecisionTime()
     for position, alert in enumerate(alerts, start=1):
-        events += run_stages([AlertInProgress(alert)], ROUTER_SEGMENT, incoming).events
-        if len(events) >= max_events or is_over():
+        with time:
+            events += run_stages([AlertInProgress(alert)], ROUTER_SEGMENT, incoming).events
+        if len(events) >= max_events or time.is_over():
             alerts = alerts[:position]
             break
     done = alerts[-1].position + 1

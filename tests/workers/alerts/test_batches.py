@@ -30,13 +30,21 @@ def test_batches_of_a_full_lane_end_when_the_time_is_over():
 
 @pytest.mark.parametrize(("is_released", "limit_s"), [(False, 0.2), (True, 1.2)])
 def test_the_decisions_of_a_batch_have_a_limited_cpu_time(monkeypatch, is_released, limit_s):
-    times = iter((7.0, 6.9 + limit_s, 7.1 + limit_s))
+    """The time between them does not count."""
+    now_s = 7.0
     monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.2)
-    monkeypatch.setattr(batches, "thread_time", lambda: next(times))
-
+    monkeypatch.setattr(batches, "thread_time", lambda: now_s)
     time = DecisionTime(is_released=is_released)
 
-    assert [time.is_over(), time.is_over()] == [False, True]
+    with time:
+        now_s += limit_s / 2
+    now_s += 100
+    with time:
+        now_s += limit_s / 2 - 0.01
+        assert not time.is_over()
+        now_s += 0.02
+        assert time.is_over()
+    assert time.is_over()
 
 
 def test_the_batch_size_grows_to_its_limit_and_shrinks_to_the_time(store):

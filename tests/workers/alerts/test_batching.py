@@ -30,9 +30,7 @@ def outcomes() -> dict[object, object]:
     return {}
 
 
-@pytest.mark.parametrize(
-    "mode", PROCESSING_MODES, ids=lambda m: f"{m.size} in {m.part} {'+'.join(m.queue_splits) or 'uncut'}"
-)
+@pytest.mark.parametrize("mode", PROCESSING_MODES, ids=str)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -70,15 +68,23 @@ def test_concurrent_workers_leave_the_same_rows(store, home, now, queue_splits, 
     assert run_sequence(home, now, sequence, ProcessingMode(7, queue_splits, threads=3)) == alone
 
 
-@pytest.mark.parametrize("size", [1000, 40])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        ProcessingMode(has_common_batches=True),
+        ProcessingMode(40, has_common_batches=True),
+        ProcessingMode(has_common_batches=True, ends_early=0.02),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "kind",
     [{}, {"grouped": 4}, {"by_content": True}, {"by_content": True, "grouped": 4}],
     ids=["own key", "groups", "by content", "groups by content"],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_lanes_in_common_batches_leave_the_same_rows_as_alone(store, home, now, size, kind, seed):
+def test_lanes_in_common_batches_leave_the_same_rows_as_alone(store, home, now, mode, kind, seed):
     sequence = build_sequence(seed, alerts=60, services=4, **kind)
     alone = run_sequence(home, now, sequence, ONE_BATCH)
 
-    assert run_sequence(home, now, sequence, ProcessingMode(size, has_common_batches=True)) == alone
+    assert run_sequence(home, now, sequence, mode) == alone

@@ -219,8 +219,8 @@ def test_pieces_do_not_linger(world, now):
     assert Receipt.get().state == WorkState.DONE
 
 
-def test_rules_that_cause_much_work_end_a_piece(world, now, monkeypatch):
-    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
+def test_rules_that_take_much_time_end_a_piece(world, now, monkeypatch):
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.0)
     accept(world, now, source="prometheus", body=build_body(3))
     assert run_piece(world) == 1
     assert (count_done(), Event.select().count()) == (1, 1)

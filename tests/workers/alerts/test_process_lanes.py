@@ -118,8 +118,8 @@ def test_an_error_of_the_database_in_one_account_does_not_stop_another(world, pl
     assert (result.others, result.done) == ({places[0].service.id}, {elsewhere.service.id})
 
 
-def test_rules_that_cause_much_work_leave_the_other_lanes_for_the_next_batch(places, now, monkeypatch):
-    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
+def test_rules_that_take_much_time_leave_the_other_lanes_for_the_next_batch(places, now, monkeypatch):
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.0)
     for place in places:
         add_rule(place, action(RuleAction.ADD_NOTE, value="note"), integration=place.integration)
         accept_critical(place, now)
@@ -136,7 +136,7 @@ def test_lanes_that_costly_rules_leave_are_not_loaded_for_each_batch(world, plac
         add_rule(place, action(RuleAction.ADD_NOTE, value="note"), integration=place.integration)
         accept_critical(place, now)
     limits, load = [], process_lanes.load_small_lanes
-    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.0)
     monkeypatch.setattr(
         process_lanes,
         "load_small_lanes",
@@ -196,8 +196,8 @@ def test_a_lane_with_routed_alerts_is_processed_alone(world, places, now):
 
 
 def test_lanes_without_progress_are_processed_alone(places, now, monkeypatch):
-    """Their rules cause too much work before the entities that they name are loaded."""
-    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
+    """Their rules take too much time before the entities that they name are loaded."""
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.0)
     for place in places:
         add_rule(place, action(RuleAction.CHANGE_ENTITY_ID, value="db2"), integration=place.integration)
         accept_critical(place, now)

@@ -1,5 +1,7 @@
 """Costly rules hold a lane only for a moment; their alerts go on, and one incident reports skipped rules."""
 
+import itertools
+
 import pytest
 
 from models.domain.applications import GENERIC
@@ -42,9 +44,10 @@ def run_lane(world, now):
 
 
 @pytest.fixture
-def time_is_over(world, monkeypatch):
-    """The decision on each alert takes longer than the decisions of a batch may take."""
-    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
+def decide_for_seconds(world, monkeypatch):
+    """Return a function that sets the time for the decisions of a batch. Each alert takes one second."""
+    monkeypatch.setattr(batches, "thread_time", itertools.count().__next__)
+    return lambda seconds: monkeypatch.setattr(batches, "get_max_decision_s", lambda: seconds)
 
 
 def list_titles():
@@ -80,20 +83,20 @@ def test_skipped_rules_notify_once_until_their_incident_is_resolved(world, now):
     assert "The rules of an alert" in Incident.get().summary
 
 
-@pytest.mark.usefixtures("time_is_over")
-def test_a_batch_ends_after_costly_rules_and_the_next_one_continues(world, now):
-    add_rule(world, action(A.ADD_NOTE, "{{message}}"))
+def test_a_batch_ends_after_the_time_for_decisions_and_the_next_one_continues(world, now, decide_for_seconds):
+    decide_for_seconds(2.5)
     for number in range(4):
         send(world, now, f"db{number}", level="warning")
 
-    assert run_lane(world, now) == [1, 1, 1, 1]
+    assert run_lane(world, now) == [3, 1]
     assert {event.state for event in Event.select()} == {WorkState.DONE}
     assert [event.entity_id for event in Event.select().order_by(Event.id)] == [f"db{n}" for n in range(4)]
 
 
-@pytest.mark.usefixtures("time_is_over")
-def test_alerts_that_costly_rules_leave_are_not_parsed_for_each_batch(world, now, monkeypatch):
-    add_rule(world, action(A.ADD_NOTE, "{{message}}"))
+def test_alerts_that_a_batch_leaves_are_not_parsed_for_each_batch(
+    world, now, monkeypatch, decide_for_seconds
+):
+    decide_for_seconds(0.5)
     for number in range(12):
         send(world, now, f"db{number}", level="warning")
     parsed = count_parsed(monkeypatch)
@@ -124,13 +127,13 @@ def test_costly_rules_give_the_same_rows_in_batches_of_one(world, now, monkeypat
     Event.delete().execute()
     Receipt.update(state=WorkState.PENDING).execute()
 
-    monkeypatch.setattr(batches, "get_max_decision_s", lambda: -1.0)
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.0)
     assert run_lane(world, now) == [1, 1, 1, 1]
     assert list_rows(Event, Incident) == in_one_batch
 
 
-@pytest.mark.usefixtures("time_is_over")
-def test_after_a_queue_split_the_rest_of_the_alerts_stays_pending(world, now):
+def test_after_a_queue_split_the_rest_of_the_alerts_stays_pending(world, now, decide_for_seconds):
+    decide_for_seconds(0.5)
     process_lane.configure(["normalize"])
     try:
         add_rule(world, action(A.CHANGE_SUMMARY, COSTLY_TEMPLATE))
@@ -148,6 +151,17 @@ def test_after_a_queue_split_the_rest_of_the_alerts_stays_pending(world, now):
         assert {event.state for event in Event.select()} == {WorkState.DONE}
     finally:
         process_lane.configure(())
+
+
+def test_a_router_ends_a_batch_after_the_time_for_decisions(world, now, decide_for_seconds):
+    decide_for_seconds(1.5)
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    for number in range(5):
+        accept_from_router(router, now, message="m", alert_type="critical", entity_id=f"db{number}")
+
+    assert list(iter(lambda: process_router._process_batch(router.id), 0)) == [2, 2, 1]
+    assert Event.select().count() == 5
 
 
 def test_skipped_rules_of_a_router_notify_once_and_its_other_rules_route(world, now):
