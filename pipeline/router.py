@@ -16,6 +16,7 @@ from models.domain.values import replace
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.rules import rulesets
 from pipeline.rules.conditions import Budget, Subject
+from pipeline.rules.one_at_a_time import evaluate_one_at_a_time
 from pipeline.rules.records import Records
 from pipeline.sources.body import RequestBody
 
@@ -54,10 +55,15 @@ class CompiledRouter:
         """Return the result of the first rule that matches. Skip rules that the budget does not suffice
         for.
         """
+        candidates = self._index.find_candidates(subject, budget)
+        with evaluate_one_at_a_time(candidates):
+            return self._choose_first(candidates, subject, budget)
+
+    def _choose_first(self, candidates: Iterable[int], subject: Subject, budget: Budget) -> RoutingResult:
         records = Records()
         skipped = 0
         result = RoutingResult(make_reason("no_router_rule", router=self.facts.name))
-        for position in self._index.find_candidates(subject, budget):
+        for position in candidates:
             rule, verdict = self.facts.rules[position], self._conditions[position].evaluate(subject, budget)
             records.add(rule.unique_id, rule.name, verdict)
             skipped += verdict.is_skipped
