@@ -78,7 +78,8 @@ def _find_item_equality(found: Logic, test: Logic) -> Equality | None:
         return None
     value = arguments[1]
     if operator == "===":
-        return _build_text_equality(variable, [value])
+        equality = _build_text_equality(variable, [value])
+        return equality if equality is not None and _is_strictly_plain(equality) else None
     equality = _build_text_equality(variable, value) if operator == "in" else None
     return equality if equality is not None and _is_plain(equality) else None
 
@@ -88,7 +89,7 @@ def _build_equality(read: Logic, values: list[object], *, strict: bool) -> Equal
     if variable is None or is_search(variable) or _has_default(read):
         return None
     equality = _build_text_equality(get_canonical_name(variable), values)
-    if equality is None or strict or _is_plain(equality):
+    if equality is None or (_is_strictly_plain(equality) if strict else _is_plain(equality)):
         return equality
     return None
 
@@ -102,6 +103,15 @@ def _build_text_equality(variable: Variable, values: object) -> Equality | None:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         return None
     return Equality(variable, frozenset(values))
+
+
+def _is_strictly_plain(equality: Equality) -> bool:
+    """Return whether `===` only compares texts here.
+
+    The engine compares times and durations by their values ("1d" === "24h"). These begin with a digit, and
+    have a letter.
+    """
+    return all(text[:1].isalpha() or not any(map(str.isalpha, text)) for text in equality.texts)
 
 
 def _is_plain(equality: Equality) -> bool:

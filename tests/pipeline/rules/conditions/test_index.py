@@ -93,7 +93,10 @@ def test_only_rules_that_name_the_value_are_candidates():
         # Each of these can be read as a number, a duration or null.
         ({"==": [{"var": "message"}, "24h"]}, {}),
         ({"in": [{"var": "message"}, ["a", "1d"]]}, {}),
+        ({"===": [{"var": "message"}, "24h"]}, {}),
+        (group(search("equal", "$.after", "1d")), {}),
         ({"==": [{"var": "message"}, ""]}, {}),
+        ({"===": [{"var": "message"}, "10.0.0.1"]}, {("message",): {"10.0.0.1"}}),
         ({"==": [{"var": ["payload.a", "x"]}, "x"]}, {}),
         ({"!": [{"===": [{"var": "message"}, "a"]}]}, {}),
     ],
