@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -9,12 +10,13 @@ from models.domain.reasons import Reason, make_reason
 from models.domain.values import Value, new_field
 from pipeline.rules.conditions import catalogue, codes, engine, guards, paths, tree
 from pipeline.rules.conditions.bad import BadRule, quote
-from pipeline.rules.conditions.budget import Budget, BudgetExceeded
+from pipeline.rules.conditions.budget import LIMITS, STEPS, Budget, BudgetExceeded
 from pipeline.rules.conditions.catalogue import Logic
 from pipeline.rules.conditions.subject import (
     SECONDS_SINCE_LAST,
     Picker,
     Subject,
+    Texts,
     get_canonical_name,
     is_search,
 )
@@ -41,7 +43,7 @@ class Verdict(Value, frozen=True):
     is_skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CompiledCondition:
     """A condition that is ready for any number of alerts. Keep and share it, also between threads.
 
@@ -125,12 +127,44 @@ def evaluate(compiled: CompiledCondition, subject: Subject, budget: Budget) -> V
     read: Mapping[str, object] = {}
     note = make_reason("condition_unknown", parts="; ".join(compiled.notes)) if compiled.notes else None
     try:
-        data, read = compiled.picker.pick(subject, budget)
+        data, read, texts = compiled.picker.pick(subject, budget)
+        if texts is not None and (known := _find_verdict(compiled, texts, budget)) is not None:
+            return Verdict(known, note, read)
         return Verdict(engine.is_true(compiled.program, data, budget), note, read)
     except BudgetExceeded as exceeded:
         return Verdict(False, exceeded.reason, read, is_skipped=True)
     except engine.EvaluationError as failed:
         return Verdict(False, make_reason("condition_failed", error=str(failed)), read)
+
+
+def _find_verdict(compiled: CompiledCondition, texts: Texts, budget: Budget) -> bool | None:
+    """Return the verdict for these texts, from a cache; None if it must be evaluated.
+
+    The work of an evaluation is taken from the budget in any case, so that the results are the same.
+    """
+    if compiled.program.may_search:
+        return None
+    try:
+        verdict, steps = _evaluate_texts(compiled, texts)
+    except engine.EvaluationError:
+        return None
+    # With just these steps, the engine may need a part of one more.
+    if budget.get_left(STEPS) <= steps:
+        return None
+    budget.spend(STEPS, steps)
+    return verdict
+
+
+@lru_cache(maxsize=4096)
+def _evaluate_texts(compiled: CompiledCondition, texts: Texts) -> tuple[bool, int]:
+    """Return the verdict of a condition for these texts, and the steps that it takes.
+
+    In a storm, alerts with the same texts repeat. A verdict depends on nothing else, and each evaluation
+    releases the GIL: other threads take it, and the batch waits for them at each alert.
+    """
+    budget = Budget()
+    verdict = engine.is_true(compiled.program, compiled.picker.build(texts), budget)
+    return verdict, LIMITS[STEPS] - budget.get_left(STEPS)
 
 
 @dataclass(frozen=True, slots=True)

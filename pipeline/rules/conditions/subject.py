@@ -17,6 +17,12 @@ SECONDS_SINCE_LAST = "seconds_since_last"
 NEVER = 10**12
 
 
+# What a condition reads of an alert: a text for each variable, and the texts that each search found.
+Texts = tuple[str | tuple[str, ...], ...]
+# The total length of the texts for which the verdict of a condition is cached.
+MAX_TEXTS_LENGTH = 200
+
+
 class Missing:
     """The value of a variable that the subject does not have."""
 
@@ -145,18 +151,21 @@ class Picker:
         """Return how many paths of the payload are searched for each alert."""
         return len(self._searches)
 
-    def pick(self, subject: Subject, budget: Budget) -> tuple[Subject, dict[str, object]]:
-        """Return the data for the engine, and the values read, by name, for people.
+    def pick(self, subject: Subject, budget: Budget) -> tuple[Subject, dict[str, object], Texts | None]:
+        """Return the data for the engine, and the values read, by name, for people. A missing value is None.
 
-        A missing value is None. Raises BudgetExceeded.
+        The third value has the data as texts, from which `build` makes them again. None: the data are not
+        texts alone, or are long. Raises BudgetExceeded.
         """
         if self._everything:
             # The payload stands in the subject twice.
             for _ in range(2):
                 _spend_on_value(subject.get("payload"), budget)
-            return subject, {name: value for name, value in subject.items() if name != "alert"}
+            return subject, {name: value for name, value in subject.items() if name != "alert"}, None
         data: dict[str, object] = {}
         read: dict[str, object] = {}
+        texts: list[str | tuple[str, ...]] | None = []
+        length = 0
         for variable, steps, name in self._variables:
             if len(steps) == 1:
                 value = passed = subject.get(steps[0], MISSING)
@@ -164,9 +173,14 @@ class Picker:
             else:
                 value, used, passed = _follow(subject, steps)
             if value is MISSING:
-                read[name] = None
+                read[name] = texts = None
                 continue
             read[name] = value
+            if texts is not None and type(passed) is str and used == len(steps):
+                texts.append(passed)
+                length += len(passed)
+            else:
+                texts = None
             _spend_on_value(passed, budget)
             _set_value(data, variable if used == len(steps) else variable[: used - len(steps)], passed)
         if self._searches:
@@ -175,7 +189,21 @@ class Picker:
             budget.spend(STEPS, 1 + len(found) + sum(map(len, found.values())))
             data["found"] = found
             read.update(found)
-        return data, read
+            if texts is not None:
+                texts += map(tuple, found.values())
+                length += sum(len(text) + 1 for one in found.values() for text in one)
+        is_short = texts is not None and length <= MAX_TEXTS_LENGTH
+        return data, read, tuple(texts or ()) if is_short else None
+
+    def build(self, texts: Texts) -> Subject:
+        """Return the data for the engine from the texts of `pick`."""
+        data: dict[str, object] = {}
+        for (variable, _, _), text in zip(self._variables, texts, strict=False):
+            _set_value(data, variable, text)
+        if self._searches:
+            found = zip(self._searches, texts[len(self._variables) :], strict=True)
+            data["found"] = {text: list(each) for (text, _), each in found}
+        return data
 
 
 def _spend_on_value(value: object, budget: Budget) -> None:
