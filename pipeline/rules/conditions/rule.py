@@ -1,8 +1,7 @@
 """Compile a stored condition and evaluate it for an alert."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -10,7 +9,7 @@ from models.domain.reasons import Reason, make_reason
 from models.domain.values import Value, new_field
 from pipeline.rules.conditions import catalogue, codes, engine, guards, paths, tree
 from pipeline.rules.conditions.bad import BadRule, quote
-from pipeline.rules.conditions.budget import LIMITS, STEPS, Budget, BudgetExceeded
+from pipeline.rules.conditions.budget import STEPS, Budget, BudgetExceeded
 from pipeline.rules.conditions.catalogue import Logic
 from pipeline.rules.conditions.subject import (
     SECONDS_SINCE_LAST,
@@ -43,11 +42,26 @@ class Verdict(Value, frozen=True):
     is_skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Latest:
+    """The latest verdict of a condition, with the texts that it read and the steps that it took.
+
+    Alerts of one source often have the same texts, and a verdict depends on nothing else. Each evaluation
+    releases the GIL: other threads take it, and the batch waits for them at each alert. More than one verdict
+    is not kept: if alerts differ, to look for one among thousands takes longer than a condition.
+    """
+
+    __slots__ = ("verdict",)
+
+    def __init__(self) -> None:
+        self.verdict: tuple[Texts, bool, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledCondition:
     """A condition that is ready for any number of alerts. Keep and share it, also between threads.
 
     `logic` is what is evaluated, for people and for the index. `notes` name the unknown parts of a tree.
+    `latest` has the latest verdict.
     """
 
     rule_json: str
@@ -55,6 +69,7 @@ class CompiledCondition:
     notes: tuple[str, ...]
     program: engine.Program
     picker: Picker
+    latest: Latest = field(default_factory=Latest)
 
 
 def compile_rule(*rule_jsons: str) -> CompiledCondition:
@@ -128,43 +143,29 @@ def evaluate(compiled: CompiledCondition, subject: Subject, budget: Budget) -> V
     note = make_reason("condition_unknown", parts="; ".join(compiled.notes)) if compiled.notes else None
     try:
         data, read, texts = compiled.picker.pick(subject, budget)
-        if texts is not None and (known := _find_verdict(compiled, texts, budget)) is not None:
-            return Verdict(known, note, read)
-        return Verdict(engine.is_true(compiled.program, data, budget), note, read)
+        return Verdict(_evaluate(compiled, data, texts, budget), note, read)
     except BudgetExceeded as exceeded:
         return Verdict(False, exceeded.reason, read, is_skipped=True)
     except engine.EvaluationError as failed:
         return Verdict(False, make_reason("condition_failed", error=str(failed)), read)
 
 
-def _find_verdict(compiled: CompiledCondition, texts: Texts, budget: Budget) -> bool | None:
-    """Return the verdict for these texts, from a cache; None if it must be evaluated.
+def _evaluate(compiled: CompiledCondition, data: Subject, texts: Texts | None, budget: Budget) -> bool:
+    """Return the last verdict if the texts are the same, or evaluate the condition.
 
-    The work of an evaluation is taken from the budget in any case, so that the results are the same.
+    The work is taken from the budget in any case, so that the results are the same. Raises what
+    `engine.is_true` raises.
     """
-    if compiled.program.may_search:
-        return None
-    try:
-        verdict, steps = _evaluate_texts(compiled, texts)
-    except engine.EvaluationError:
-        return None
+    if texts is None or compiled.program.may_search:
+        return engine.is_true(compiled.program, data, budget)
+    left, last = budget.get_left(STEPS), compiled.latest.verdict
     # With just these steps, the engine may need a part of one more.
-    if budget.get_left(STEPS) <= steps:
-        return None
-    budget.spend(STEPS, steps)
+    if last is not None and last[0] == texts and last[2] < left:
+        budget.spend(STEPS, last[2])
+        return last[1]
+    verdict = engine.is_true(compiled.program, data, budget)
+    compiled.latest.verdict = (texts, verdict, left - budget.get_left(STEPS))
     return verdict
-
-
-@lru_cache(maxsize=4096)
-def _evaluate_texts(compiled: CompiledCondition, texts: Texts) -> tuple[bool, int]:
-    """Return the verdict of a condition for these texts, and the steps that it takes.
-
-    In a storm, alerts with the same texts repeat. A verdict depends on nothing else, and each evaluation
-    releases the GIL: other threads take it, and the batch waits for them at each alert.
-    """
-    budget = Budget()
-    verdict = engine.is_true(compiled.program, compiled.picker.build(texts), budget)
-    return verdict, LIMITS[STEPS] - budget.get_left(STEPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ NEVER = 10**12
 
 # What a condition reads of an alert: a text for each variable, and the texts that each search found.
 Texts = tuple[str | tuple[str, ...], ...]
-# The total length of the texts for which the verdict of a condition is cached.
+# The total length of the texts for which the verdict of a condition is kept.
 MAX_TEXTS_LENGTH = 200
 
 
@@ -154,8 +154,8 @@ class Picker:
     def pick(self, subject: Subject, budget: Budget) -> tuple[Subject, dict[str, object], Texts | None]:
         """Return the data for the engine, and the values read, by name, for people. A missing value is None.
 
-        The third value has the data as texts, from which `build` makes them again. None: the data are not
-        texts alone, or are long. Raises BudgetExceeded.
+        The third value has the data if they are short texts, and nothing else; otherwise it is None. Raises
+        BudgetExceeded.
         """
         if self._everything:
             # The payload stands in the subject twice.
@@ -194,16 +194,6 @@ class Picker:
                 length += sum(len(text) + 1 for one in found.values() for text in one)
         is_short = texts is not None and length <= MAX_TEXTS_LENGTH
         return data, read, tuple(texts or ()) if is_short else None
-
-    def build(self, texts: Texts) -> Subject:
-        """Return the data for the engine from the texts of `pick`."""
-        data: dict[str, object] = {}
-        for (variable, _, _), text in zip(self._variables, texts, strict=False):
-            _set_value(data, variable, text)
-        if self._searches:
-            found = zip(self._searches, texts[len(self._variables) :], strict=True)
-            data["found"] = {text: list(each) for (text, _), each in found}
-        return data
 
 
 def _spend_on_value(value: object, budget: Budget) -> None:

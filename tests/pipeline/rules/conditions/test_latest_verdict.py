@@ -1,4 +1,4 @@
-"""A cached verdict is the verdict of the engine, and takes the same work from the budget of the alert."""
+"""A verdict that is kept is that of the engine, and takes the same work from the budget of the alert."""
 
 import json
 from unittest import mock
@@ -26,7 +26,7 @@ def judge(compiled, alert, steps):
 @settings(max_examples=300)
 @given(st.one_of(LOGIC, TREES), st.lists(SUBJECTS, min_size=2, max_size=4), st.integers(0, 40))
 @example({"==": [var("message"), "a"]}, [trees.subject(message="a")], 10)
-def test_a_cached_verdict_is_that_of_the_engine(logic, alerts, steps):
+def test_a_kept_verdict_is_that_of_the_engine(logic, alerts, steps):
     compiled = compile_rule(json.dumps(logic))
 
     def judge_all():
