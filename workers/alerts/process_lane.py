@@ -481,6 +481,7 @@ def _decide(
     A rule can give an alert another entity_id, and grouping policies look for values. What was not loaded is
     loaded too, and the same alerts are decided again.
     """
+    # Called before each alert. After an attempt that needed more facts, the time no longer matters.
     is_over = time.is_over
     keys: set[LaneKey] = set(list_entities([item.alert for item in items]))
     accepted_at = min(item.alert.effective_at for item in items)

@@ -177,6 +177,7 @@ def _decide(
 
 def _run_stages(lane: _Lane, state: LaneState, segment: Segment) -> bool:
     """Decide on the alerts of a lane. Return False if it must be processed alone."""
+    # A time of its own: a lane that the time of earlier lanes ends would be decided again, alone.
     time = DecisionTime()
     try:
         with time:
