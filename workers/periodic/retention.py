@@ -1,12 +1,9 @@
 """Delete rows that are older than their retention time, in small transactions with rests between them.
 
-workers/periodic/old_rows.py lists the kinds of rows. The job needs no low priority of the process: a process
-that holds the lock of SQLite and gets no CPU would delay all alerts.
+workers/periodic/old_rows.py lists the kinds of rows.
 """
 
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,6 +12,7 @@ import structlog
 
 from models.store.base import connection, store
 from runtime.settings import Settings
+from workers import steps
 from workers.periodic import old_rows
 from workers.periodic.old_rows import (
     ALERTS,
@@ -34,12 +32,11 @@ from workers.periodic.old_rows import (
     TOKENS,
     Kind,
 )
+from workers.steps import Rest, Steps
 
 log = structlog.get_logger()
 
-# A rest is this many times as long as the transaction before it, and at least this long. So the clean-up
-# uses at most a tenth of the store's time. SQLite's lock is free during a rest.
-REST_FACTOR = 9
+# So that the next process in the queue for SQLite's lock gets it.
 MIN_REST_S = 0.05
 
 # The values by which alerts are grouped are used for 20 minutes at most (contract 3.12).
@@ -76,7 +73,6 @@ def _to_duration(days: int) -> timedelta | None:
     return timedelta(days=days) if days else None
 
 
-_stopping = threading.Event()
 _times = RetentionTimes(timedelta(days=30), None, None)
 
 
@@ -86,49 +82,21 @@ def configure(settings: Settings) -> None:
     _times = RetentionTimes.from_settings(settings)
 
 
-def stop() -> None:
-    """Let a running clean-up end after its transaction."""
-    _stopping.set()
-
-
-class _Steps:
-    """Runs transactions, with a rest before each one except the first."""
-
-    def __init__(self, rest: Callable[[float], object]) -> None:
-        self._rest = rest
-        self._pause_s = 0.0
-
-    def run(self, step: Callable[[], bool]) -> None:
-        """Call `step` until it returns false or the process stops."""
-        is_left = True
-        while is_left:
-            if self._pause_s:
-                self._rest(self._pause_s)
-            if _stopping.is_set():
-                return
-            started = time.monotonic()
-            is_left = step()
-            self._pause_s = max(REST_FACTOR * (time.monotonic() - started), MIN_REST_S)
-
-
 def clean_up(
     now: datetime | None = None,
     times: RetentionTimes | None = None,
-    rest: Callable[[float], object] = _stopping.wait,
+    rest: Rest = steps.rest,
 ) -> int:
-    """Delete old rows. Return the number of alert bodies, messages, incidents, entities and copies.
-
-    `rest` gets the seconds of each rest.
-    """
-    steps = _Steps(rest)
+    """Delete old rows. Return the number of alert bodies, messages, incidents, entities and copies."""
+    transactions = Steps(rest, min_rest_s=MIN_REST_S)
     with connection():
         counts = {
-            kind.name: _clean_kind(kind, before, steps)
+            kind.name: _clean_kind(kind, before, transactions)
             for kind, before in _list_limits(now or store().now(), times or _times)
         }
         if any(counts.values()):
             log.info("old rows deleted", **counts)
-        steps.run(store().give_back_space)
+        transactions.run(store().give_back_space)
     return sum(counts.values())
 
 
@@ -152,7 +120,7 @@ def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, d
     yield SWAPS, now - SWAP_AGE
 
 
-def _clean_kind(kind: Kind, before: datetime, steps: _Steps) -> int:
+def _clean_kind(kind: Kind, before: datetime, transactions: Steps) -> int:
     deleted = 0
 
     def delete_some(batch: list[int]) -> bool:
@@ -162,7 +130,7 @@ def _clean_kind(kind: Kind, before: datetime, steps: _Steps) -> int:
         return is_left
 
     for batch in old_rows.search(kind, before):
-        steps.run(partial(delete_some, batch))
-        if _stopping.is_set():
+        transactions.run(partial(delete_some, batch))
+        if steps.is_stopping():
             break
     return deleted

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event as Signal
 
 import peewee
 import pytest
@@ -23,6 +24,7 @@ from tests.support import stores
 from tests.support.alerts import accept
 from web.account import message_limits
 from web.http import rate_limit
+from workers import steps
 from workers.alerts import process_lane
 from workers.periodic import old_rows, retention
 from workers.periodic.retention import RetentionTimes
@@ -354,9 +356,9 @@ def test_a_file_of_an_earlier_version_stays_as_large_as_it_is(world, now, monkey
 
 def test_a_stopped_process_ends_the_clean_up(world, now, monkeypatch):
     add_old_receipts(world, now, 250)
-    monkeypatch.setattr(retention, "_stopping", type(retention._stopping)())
+    monkeypatch.setattr(steps, "_stopping", Signal())
 
-    assert retention.clean_up(now + 31 * DAY, TIMES, rest=lambda _: retention.stop()) == 25
+    assert retention.clean_up(now + 31 * DAY, TIMES, rest=lambda _: steps.stop()) == 25
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")

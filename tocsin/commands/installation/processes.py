@@ -89,6 +89,7 @@ def clock(parent: int | None) -> None:
         from models.store.base import store
         from schedules.clock_process import PeriodicJob, run
         from tocsin.server import dead_mans_switch
+        from workers import steps
         from workers.alerts import process_lane
         from workers.broker import broker
         from workers.periodic import retention
@@ -103,7 +104,7 @@ def clock(parent: int | None) -> None:
         switch = PeriodicJob("dead-mans-switch", period, dead_mans_switch.ping, slow=True)
         run(redis_url, [*PERIODIC_JOBS, switch] if settings.dead_mans_switch_url else PERIODIC_JOBS)
         # Otherwise the process would end only after the clean-up, which can take minutes.
-        retention.stop()
+        steps.stop()
 
 
 @click.command()
