@@ -26,6 +26,6 @@ PERIODIC_JOBS = (
     PeriodicJob("stale-lanes", 2, unless_paused(due_scan.enqueue_stale)),
     PeriodicJob("drills", 5, unless_paused(drills.end_drills), slow=True),
     PeriodicJob("liveness", liveness.LIVENESS_PERIOD_S, liveness.record_liveness),
-    PeriodicJob("audit", 300, unless_paused(audit.audit), slow=True),
+    PeriodicJob("audit", audit.EVERY_S, unless_paused(audit.run), slow=True),
     PeriodicJob("clean-up", 3600, unless_paused(retention.clean_up), slow=True),
 )

@@ -1,7 +1,8 @@
 """Reconcile all open incidents periodically: check their timers, and whether anybody was notified.
 
 The audit repairs timers that were never written, and timers after a change of configuration whose wake-up was
-lost.
+lost. It rests between the pages of incidents: 100,000 incidents take 5 to 7 s of CPU time. Without rests,
+alerts would wait.
 """
 
 from collections import Counter
@@ -18,25 +19,39 @@ from models.load.incidents import list_open_incidents, list_resolved_with_timers
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.incidents import Incident
 from runtime import metrics
+from workers import steps
+from workers.steps import Rest, Steps
 from workers.timers.reconcile import Cause, Difference, PageLoader, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()
 
+EVERY_S = 300
+# Later than this after its beginning, an audit has no rests, so that it ends before the next one is due.
+REST_FOR_S = 0.6 * EVERY_S
+
 CAUSE = Cause(Author(AuthorKind.TIMER, "audit"), "timers_repaired", make_reason("timers_repaired"))
 
 
-def audit(now: datetime | None = None) -> int:
+def run() -> None:
+    """Audit as a periodic job: with rests between the pages."""
+    audit(rest=steps.rest)
+
+
+def audit(now: datetime | None = None, rest: Rest | None = None) -> int:
     """Reconcile all open incidents, and resolved ones that still have timers. Return how many were checked.
+
+    If the process stops, only the first pages are checked.
 
     An incident that fails, or a service whose incidents cannot be read, does not stop the others. Raise the
     error of the database if no incident could be read, and immediately if the database is unavailable.
     """
     checked, repaired = 0, Counter[str]()
     errors: list[Exception] = []
+    pages = Steps(rest, rest_for_s=REST_FOR_S)
     with connection():
         for service, load_page in _list_page_loaders():
             try:
-                for page in load_pages(load_page):
+                for page in load_pages(load_page, pages.begin):
                     checked += len(page)
                     repaired += _report(reconcile(page, CAUSE, now))
             except STORE_ERRORS as error:

@@ -90,9 +90,12 @@ class Difference:
         )
 
 
-def load_pages(load_page: PageLoader) -> Iterator[list[IncidentState]]:
+def load_pages(
+    load_page: PageLoader, begin: Callable[[], bool] = lambda: True
+) -> Iterator[list[IncidentState]]:
+    """Yield the pages, until one is empty or `begin`, which is called before each of them, returns false."""
     last = 0
-    while page := load_page(last, PAGE_SIZE):
+    while begin() and (page := load_page(last, PAGE_SIZE)):
         yield page
         last = page[-1].row or 0
 

@@ -3,6 +3,7 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 
 import peewee
 import pytest
@@ -29,6 +30,7 @@ from tests.support.scenarios.timers import (
     other_service,
     set_policy,
 )
+from workers import steps
 from workers.alerts import process_lane
 from workers.timers import audit, fire, reconcile
 
@@ -278,3 +280,23 @@ def test_the_audit_notifies_somebody_once_if_the_policy_was_emptied(world, now):
         fire.fire_due(now + minute * MINUTE)
 
     assert list_notified() == [("Alice", now + MINUTE)]
+
+
+def test_the_audit_rests_between_the_pages_of_incidents(world, other_service, now, monkeypatch):
+    monkeypatch.setattr(reconcile, "PAGE_SIZE", 2)
+    open_incidents(world, now, "a", "b", "c")
+    open_incidents(other_service, now, "d")
+    rests = []
+
+    assert audit.audit(now, rests.append) == 4
+    # Two pages of one service and one of the other; each list ends with an empty page, also that of resolved
+    # incidents.
+    assert len(rests) == 5
+
+
+def test_an_audit_ends_after_its_page_when_the_process_stops(world, now, monkeypatch):
+    monkeypatch.setattr(steps, "_stopping", Event())
+    monkeypatch.setattr(reconcile, "PAGE_SIZE", 2)
+    open_incidents(world, now, "a", "b", "c")
+
+    assert audit.audit(now, lambda _: steps.stop()) == 2
