@@ -34,6 +34,7 @@ def test_the_decisions_of_a_batch_have_a_limited_cpu_time(monkeypatch, is_releas
     now_s = 7.0
     monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.2)
     monkeypatch.setattr(batches, "thread_time", lambda: now_s)
+    monkeypatch.setattr(batches, "monotonic", lambda: now_s)
     time = DecisionTime(is_released=is_released)
 
     with time:
@@ -45,6 +46,19 @@ def test_the_decisions_of_a_batch_have_a_limited_cpu_time(monkeypatch, is_releas
         now_s += 0.02
         assert time.is_over()
     assert time.is_over()
+
+
+def test_time_in_which_the_thread_waited_is_no_time_of_decisions(monkeypatch):
+    now_s = 7.0
+    monkeypatch.setattr(batches, "get_max_decision_s", lambda: 0.2)
+    monkeypatch.setattr(batches, "thread_time", lambda: 3.0)
+    monkeypatch.setattr(batches, "monotonic", lambda: now_s)
+    time = DecisionTime()
+
+    with time:
+        now_s += 100
+        assert not time.is_over()
+    assert not time.is_over()
 
 
 def test_the_batch_size_grows_to_its_limit_and_shrinks_to_the_time(store):

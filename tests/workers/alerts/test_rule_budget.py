@@ -47,6 +47,8 @@ def run_lane(world, now):
 def decide_for_seconds(world, monkeypatch):
     """Return a function that sets the time for the decisions of a batch. Each alert takes one second."""
     monkeypatch.setattr(batches, "thread_time", itertools.count().__next__)
+    # Much more time passes than the thread uses.
+    monkeypatch.setattr(batches, "monotonic", itertools.count(step=1000).__next__)
     return lambda seconds: monkeypatch.setattr(batches, "get_max_decision_s", lambda: seconds)
 
 
