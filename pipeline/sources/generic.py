@@ -1,6 +1,7 @@
 """The generic body of the event operations: contract section 3.9."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -76,7 +77,9 @@ def _check_not_text(field: str, data: T | str | None) -> T | None:
     return None if isinstance(data, str) else data
 
 
-def _list_items(field: str, data: Sequence[Item | None] | str | None) -> list[Item]:
+def _list_items(field: str, data: Sequence[Item | None] | str | None) -> Sequence[Item]:
+    if not data:
+        return ()
     items: Sequence[Item | None] | None = _check_not_text(field, data)
     return [one for one in items or [] if one is not None]
 
@@ -144,7 +147,11 @@ def parse_level(data: str | int | None) -> AlertType:
 
 
 def _find_text(data: Mapping[str, object], *names: str) -> str:
-    return next((clean_line(text) for name in names if isinstance(text := data.get(name), str)), "")
+    for name in names:
+        text = data.get(name)
+        if isinstance(text, str):
+            return clean_line(text)
+    return ""
 
 
 def _parse_url(data: Item) -> dict[str, str] | None:
@@ -167,8 +174,18 @@ def _parse_note(data: Item) -> dict[str, str]:
     return {"note_title": _find_text(item, "note_title"), "note_text": _find_text(item, "note_text")}
 
 
+_get_option_values = attrgetter(*OPTION_FIELDS, "stakeholder_comms", "stakeholders_comms")
+_NO_OPTIONS = (None,) * (len(OPTION_FIELDS) + 2)
+
+
 def _get_options(data: Body) -> dict[str, object]:
-    options = {name: getattr(data, name) for name in OPTION_FIELDS}
-    options["stakeholder_comms"] = data.stakeholder_comms or data.stakeholders_comms
+    values = _get_option_values(data)
+    if values == _NO_OPTIONS:
+        # Most alerts request nothing.
+        return {}
+    *others, comms, comms_by_other_name = values
+    options = dict(
+        zip((*OPTION_FIELDS, "stakeholder_comms"), (*others, comms or comms_by_other_name), strict=True)
+    )
     present = {name: value for name, value in options.items() if value not in (None, "", [], {})}
     return check_payload(present, "requested_options")

@@ -211,7 +211,11 @@ def _get_severity(labels: Labels) -> Level:
 
 
 def _get_text(values: Labels, *names: str) -> str:
-    return next((str(values[name]) for name in names if values.get(name)), "")
+    for name in names:
+        value = values.get(name)
+        if value:
+            return str(value)
+    return ""
 
 
 def _format_labels(labels: Labels) -> str:
