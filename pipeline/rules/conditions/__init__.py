@@ -7,7 +7,8 @@ and only patterns.py uses the library for regular expressions.
 
 from pipeline.rules.conditions.bad import BadRule
 from pipeline.rules.conditions.budget import STEPS, Budget, BudgetExceeded, Work
-from pipeline.rules.conditions.index import Equality, Index, find_required_equalities
+from pipeline.rules.conditions.equalities import Equality, find_required_equalities
+from pipeline.rules.conditions.index import Index
 from pipeline.rules.conditions.rule import (
     CompiledCondition,
     TraceStep,
