@@ -31,7 +31,7 @@ def find_required_equalities(logic: Logic) -> list[Equality]:
         return [equality for each in arguments for equality in find_required_equalities(each)]
     if operator in ("or", "!!"):
         return _combine_branches(arguments) if operator == "or" or len(arguments) == 1 else []
-    equality = _find_equality(operator, arguments)
+    equality = find_equality(operator, arguments)
     return [] if equality is None else [equality]
 
 
@@ -47,7 +47,8 @@ def _combine_branches(branches: list[Logic]) -> list[Equality]:
     ]
 
 
-def _find_equality(operator: str, arguments: list[Logic]) -> Equality | None:
+def find_equality(operator: str, arguments: list[Logic]) -> Equality | None:
+    """Return the equality that one operation requires, or None."""
     if len(arguments) != 2:
         return None
     first, second = arguments

@@ -19,6 +19,7 @@ from pipeline.rules.conditions.subject import (
     get_canonical_name,
     is_search,
 )
+from pipeline.rules.conditions.text_tests import find_text_tests
 
 # Each search can read the whole payload: measured, 3 ms for one that returns half a megabyte of text.
 MAX_SEARCHES = 100
@@ -43,9 +44,10 @@ class Verdict(Value, frozen=True):
 
 
 class Latest:
-    """The latest verdict of a condition, with the texts that it read and the steps that it took.
+    """The latest verdict of a condition, with the texts that it depends on and the steps that it took.
 
-    Alerts of one source often have the same texts, and a verdict depends on nothing else. Each evaluation
+    For many conditions, the alerts of one source have the same texts, or texts with the same result of each
+    comparison. Each evaluation
     releases the GIL: other threads take it, and the batch waits for them at each alert. More than one verdict
     is not kept: if alerts differ, to look for one among thousands takes longer than a condition.
     """
@@ -129,7 +131,7 @@ def translate_rule(rule_json: str) -> tuple[Logic, tuple[str, ...]]:
 def _compile(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> CompiledCondition:
     try:
         program = engine.compile_verdict(logic)
-        picker = Picker(program.reads)
+        picker = Picker(program.reads, find_text_tests(logic))
     except (engine.InvalidLogic, paths.BadPath) as error:
         raise BadRule(str(error)) from None
     if picker.searches > MAX_SEARCHES:

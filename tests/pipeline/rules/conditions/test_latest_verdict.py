@@ -38,6 +38,46 @@ def test_a_kept_verdict_is_that_of_the_engine(logic, alerts, steps):
     assert [judge_all(), judge_all()] == [expected] * 2
 
 
+# Texts that the engine may also read as a number, a time or a duration, and parts of each other.
+TEXTS = st.sampled_from(["", "a", "ab", "ba", "1", "1.0", "1d", "24h", "12:00"])
+READS = st.builds(var, st.sampled_from(["message", "alert.message", "payload.host"]))
+OPERATORS = st.sampled_from(["==", "===", "!=", "!==", "in", "starts_with", "ends_with"])
+COMPARISONS = st.one_of(
+    st.builds(lambda operator, read, text: {operator: [read, text]}, OPERATORS, READS, TEXTS),
+    st.builds(lambda operator, text, read: {operator: [text, read]}, OPERATORS, TEXTS, READS),
+    st.builds(lambda read, texts: {"in": [read, texts]}, READS, st.lists(TEXTS, max_size=2)),
+    # Other uses of a variable.
+    st.one_of(
+        READS,
+        st.builds(lambda read, text: {"<": [read, text]}, READS, TEXTS),
+        st.builds(lambda name: {"missing": [name]}, st.sampled_from(["message", "payload.host"])),
+    ),
+)
+TEXT_LOGIC = st.recursive(
+    COMPARISONS,
+    lambda inner: st.one_of(
+        st.builds(
+            lambda operator, every: {operator: every},
+            st.sampled_from(["and", "or", "if"]),
+            st.lists(inner, min_size=2, max_size=3),
+        ),
+        st.builds(lambda one: {"!": one}, inner),
+    ),
+    max_leaves=3,
+)
+
+
+@settings(max_examples=2_000)
+@given(TEXT_LOGIC, st.lists(st.tuples(TEXTS, TEXTS), min_size=4, max_size=12))
+def test_a_kept_verdict_holds_for_each_text_with_the_same_comparisons(logic, alerts):
+    compiled = compile_rule(json.dumps(logic))
+    subjects = [trees.subject(message=message, payload={"host": host}) for message, host in alerts]
+    with mock.patch.object(subject, "MAX_TEXTS_LENGTH", -1):
+        expected = [judge(compiled, each, LIMITS[STEPS]) for each in subjects]
+
+    assert [judge(compiled, each, LIMITS[STEPS]) for each in subjects] == expected
+
+
 @pytest.fixture
 def evaluated(monkeypatch):
     """Return a list of the data that the engine evaluates from now on."""
@@ -68,7 +108,39 @@ def test_a_condition_is_evaluated_once_for_the_same_texts(evaluated, rule):
     assert len(evaluated) == 1
 
 
-@pytest.mark.parametrize("host", [7, True, None, ["db1"], "x" * 300, {"a": "b"}], ids=str)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"!=": [var("message"), "Test 1"]},
+        {"in": ["full", var("message")]},
+        {
+            "and": [
+                {"starts_with": [var("alert.message"), "Disk"]},
+                {"!": {"ends_with": [var("message"), "empty"]}},
+            ]
+        },
+    ],
+    ids=str,
+)
+def test_a_condition_is_evaluated_once_for_texts_that_it_does_not_tell_apart(evaluated, rule):
+    compiled = compile_rule(json.dumps(rule))
+    for number in range(3):
+        assert evaluate(compiled, trees.subject(message=f"Disk {number}% full"), Budget()).matches
+    assert len(evaluated) == 1
+
+    for message in ("Test 1", "CPU 7% empty"):
+        evaluate(compiled, trees.subject(message=message), Budget())
+    assert len(evaluated) > 1
+
+
+def test_an_alert_shows_its_own_text_beside_a_kept_verdict(evaluated):
+    compiled = compile_rule(json.dumps({"in": ["full", var("message")]}))
+    verdicts = [evaluate(compiled, trees.subject(message=text), Budget()) for text in ("full 1", "full 2")]
+
+    assert [verdict.read for verdict in verdicts] == [{"message": "full 1"}, {"message": "full 2"}]
+
+
+@pytest.mark.parametrize("host", [7, True, None, ["db1"], "x" * 3_000, {"a": "b"}], ids=str)
 def test_other_values_and_long_texts_are_evaluated_each_time(evaluated, host):
     compiled = compile_rule(json.dumps({"==": [var("payload.host"), "db2"]}))
     for _ in range(2):
