@@ -1,4 +1,4 @@
-"""Find out what a condition can tell about a text: which constants it equals, contains, begins or ends with.
+"""Find out what a verdict depends on in a text: which constants it equals, contains, begins or ends with.
 
 If a condition reads a variable only in such comparisons, its verdict depends on nothing but their results. So
 a verdict is also that of another text with the same results: "Disk 93% full" and "Disk 94% full" are the same

@@ -122,7 +122,7 @@ def test_a_condition_is_evaluated_once_for_the_same_texts(evaluated, rule):
     ],
     ids=str,
 )
-def test_a_condition_is_evaluated_once_for_texts_that_it_does_not_tell_apart(evaluated, rule):
+def test_a_condition_is_evaluated_once_for_texts_with_the_same_comparisons(evaluated, rule):
     compiled = compile_rule(json.dumps(rule))
     for number in range(3):
         assert evaluate(compiled, trees.subject(message=f"Disk {number}% full"), Budget()).matches
