@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 # A rest is this many times as long as the step before it, so that the work uses at most a tenth of the time.
-REST_FACTOR = 9
+REST_FACTOR = 9.0
 
 # Waits for this many seconds.
 Rest = Callable[[float], object]
@@ -36,14 +36,21 @@ def is_stopping() -> bool:
 class Steps:
     """The steps of one piece of work.
 
-    `rest` is called between two steps; None: the steps follow each other at once. A rest has at least
-    `min_rest_s`. Later than `rest_for_s` after the beginning of the work there are no rests, so that it ends.
+    `rest` is called between two steps; None: the steps follow each other at once. A rest is `factor` times as
+    long as the step before it, and at least `min_rest_s`. Later than `rest_for_s` after the beginning of the
+    work there are no rests, so that it ends.
     """
 
     def __init__(
-        self, rest: Rest | None = rest, *, min_rest_s: float = 0.0, rest_for_s: float = math.inf
+        self,
+        rest: Rest | None = rest,
+        *,
+        factor: float = REST_FACTOR,
+        min_rest_s: float = 0.0,
+        rest_for_s: float = math.inf,
     ) -> None:
         self._rest = rest
+        self._factor = factor
         self._min_rest_s = min_rest_s
         self._last_rest_at = time.monotonic() + rest_for_s
         self._began_at = 0.0
@@ -55,7 +62,7 @@ class Steps:
         """
         now = time.monotonic()
         if self._rest is not None and self._began_at and now < self._last_rest_at:
-            self._rest(max(REST_FACTOR * (now - self._began_at), self._min_rest_s))
+            self._rest(max(self._factor * (now - self._began_at), self._min_rest_s))
         self._began_at = time.monotonic()
         return not is_stopping()
 

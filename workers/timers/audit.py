@@ -26,8 +26,10 @@ from workers.timers.reconcile import Cause, Difference, PageLoader, count_timers
 log = structlog.get_logger()
 
 EVERY_S = 300
-# Later than this after its beginning, an audit has no rests, so that it ends before the next one is due.
-REST_FOR_S = 0.6 * EVERY_S
+# An audit uses at most a fifth of a core. Later than REST_FOR_S after its beginning it has no rests, so that
+# it ends before the next one is due.
+REST_FACTOR = 4.0
+REST_FOR_S = 0.8 * EVERY_S
 
 CAUSE = Cause(Author(AuthorKind.TIMER, "audit"), "timers_repaired", make_reason("timers_repaired"))
 
@@ -47,7 +49,7 @@ def audit(now: datetime | None = None, rest: Rest | None = None) -> int:
     """
     checked, repaired = 0, Counter[str]()
     errors: list[Exception] = []
-    pages = Steps(rest, rest_for_s=REST_FOR_S)
+    pages = Steps(rest, factor=REST_FACTOR, rest_for_s=REST_FOR_S)
     with connection():
         for service, load_page in _list_page_loaders():
             try:

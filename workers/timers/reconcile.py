@@ -93,10 +93,12 @@ class Difference:
 def load_pages(
     load_page: PageLoader, begin: Callable[[], bool] = lambda: True
 ) -> Iterator[list[IncidentState]]:
-    """Yield the pages, until one is empty or `begin`, which is called before each of them, returns false."""
+    """Yield the pages, until the last one or `begin`, which is called before each of them, returns false."""
     last = 0
     while begin() and (page := load_page(last, PAGE_SIZE)):
         yield page
+        if len(page) < PAGE_SIZE:
+            return
         last = page[-1].row or 0
 
 
