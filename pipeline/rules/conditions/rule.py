@@ -46,10 +46,10 @@ class Verdict(Value, frozen=True):
 class Latest:
     """The latest verdict of a condition, with the texts that it depends on and the steps that it took.
 
-    For many conditions, the alerts of one source have the same texts, or texts with the same result of each
-    comparison. Each evaluation
-    releases the GIL: other threads take it, and the batch waits for them at each alert. More than one verdict
-    is not kept: if alerts differ, to look for one among thousands takes longer than a condition.
+    Alerts of one source often have the same texts, or texts with the same results of all comparisons, and a
+    verdict depends on nothing else. Each evaluation releases the GIL: other threads take it, and the batch
+    waits for them at each alert. More than one verdict is not kept: if alerts differ, to look for one among
+    thousands takes longer than a condition.
     """
 
     __slots__ = ("verdict",)

@@ -67,7 +67,7 @@ TEXT_LOGIC = st.recursive(
 )
 
 
-@settings(max_examples=2_000)
+@settings(max_examples=1_000)
 @given(TEXT_LOGIC, st.lists(st.tuples(TEXTS, TEXTS), min_size=4, max_size=12))
 def test_a_kept_verdict_holds_for_each_text_with_the_same_comparisons(logic, alerts):
     compiled = compile_rule(json.dumps(logic))
