@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-# A rest is this many times as long as the step before it, so that the work uses at most a tenth of the time.
+# By default, a rest is this many times as long as the step before it: the work uses a tenth of the time.
 REST_FACTOR = 9.0
 
 # Waits for this many seconds.

@@ -1,8 +1,8 @@
 """Reconcile all open incidents periodically: check their timers, and whether anybody was notified.
 
 The audit repairs timers that were never written, and timers after a change of configuration whose wake-up was
-lost. It rests between the pages of incidents: 100,000 incidents take 5 to 7 s of CPU time. Without rests,
-alerts would wait.
+lost. It rests between the pages of incidents, because 100,000 incidents of 10,000 services take up to 18 s of
+CPU time (docs/performance.md). Without rests, alerts would wait.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from workers.timers.reconcile import Cause, Difference, PageLoader, count_timers
 
 log = structlog.get_logger()
 
+# The seconds from the beginning of an audit to that of the next one.
 EVERY_S = 300
 # An audit uses at most a fifth of a core. Later than REST_FOR_S after its beginning it has no rests, so that
 # it ends before the next one is due.
@@ -42,7 +43,8 @@ def run() -> None:
 def audit(now: datetime | None = None, rest: Rest | None = None) -> int:
     """Reconcile all open incidents, and resolved ones that still have timers. Return how many were checked.
 
-    If the process stops, only the first pages are checked.
+    `rest` is called between two pages; None: there are no rests. If the process stops, only the first pages
+    are checked.
 
     An incident that fails, or a service whose incidents cannot be read, does not stop the others. Raise the
     error of the database if no incident could be read, and immediately if the database is unavailable.

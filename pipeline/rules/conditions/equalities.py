@@ -1,7 +1,7 @@
-"""Find the comparisons of a variable with constant texts, and those that a condition always requires.
+"""Find the equalities of a variable and constant texts, and those that a condition always requires.
 
-Only comparisons in which the engine compares nothing but texts are found: it compares some texts as numbers,
-times or durations.
+The index (index.py) and the verdicts that a condition keeps (text_tests.py) use them. Only comparisons in
+which the engine compares nothing but texts are found: it compares some texts as numbers, times or durations.
 """
 
 from collections.abc import Mapping
