@@ -6,7 +6,6 @@ Call these functions inside the write transaction that writes the decision.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 import peewee
 
@@ -30,19 +29,16 @@ from models.domain.facts import (
 from models.load.incidents import find_services, lock_incident_rows
 from models.load.maintenance import load_windows
 from models.load.oncall_config import build_oncall_config, load_oncall_config
-from models.load.schedules import get_lookback_start
+from models.load.schedules import get_lookback_start, load_rows
 from models.load.source_setups import NOTHING_DECLARED, Declared, load_declared
 from models.store.base import Busy, Table, db, store
-from models.store.prepared import Prepared, bind, in_bound, in_list
+from models.store.prepared import Prepared, Row, bind, in_bound, in_list
 from models.tables.accounts import ConfigVersion
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertGroupingPolicy, AlertRule
-from models.tables.schedules import Schedule
 from models.tables.services import Integration, Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
-
-Row = TypeVar("Row", bound=Table)
 
 # The length of a UUID, the longest ID in an action of an alert rule.
 MAX_ID_LENGTH = 36
@@ -88,15 +84,7 @@ def lock_free_services(rows: Collection[int]) -> dict[int, Service]:
 
 
 def _run_lock(query: Prepared, rows: Collection[int]) -> dict[int, Service]:
-    services = (_build_row(Service, row) for row in query.rows(rows=rows))
-    return {service.id: service for service in services}
-
-
-def _build_row(table: type[Row], row: tuple[object, ...]) -> Row:
-    """Build a model instance from a tuple of all columns, as peewee does."""
-    instance = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
-    instance._dirty.clear()
-    return instance
+    return {service.id: service for service in query.load(Service, rows=rows)}
 
 
 def get_team_of_service(service_row: int) -> int:
@@ -124,7 +112,7 @@ def load_service_config(
     service = lock_service(service_row)
     if service is None:
         return None
-    team = Team.get_by_id(service.team_id)
+    team = _load_team(service.team_id)
     policy_rows = {row for row in (service.escalation_policy_id, *policies) if row}
     sla_rows = {row for row in (service.sla_id, *slas) if row}
     return build_service(service, team.account_id), load_oncall_config(team, policy_rows, at, sla_rows)
@@ -186,7 +174,7 @@ def list_slas(incidents: Iterable[IncidentState]) -> frozenset[int]:
 
 def load_incident_config(config_keys: ConfigKeys, at: datetime | None = None) -> OnCallConfig:
     """Load the on-call config for these keys; see `models.load.oncall_config.load_oncall_config`."""
-    return load_oncall_config(Team.get_by_id(config_keys.team), config_keys.policies, at, config_keys.slas)
+    return load_oncall_config(_load_team(config_keys.team), config_keys.policies, at, config_keys.slas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +222,7 @@ _SERVICES_BY_ROW = Prepared(lambda: Service.select().where(in_bound(Service.id, 
 def load_services(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]:
     """Load the services of these incidents by row number, without locks: for display, not for decisions."""
     accounts = {incident.service: incident.account for incident in incidents if incident.service}
-    matches = _SERVICES_BY_ROW.rows(rows=list(accounts)) if accounts else []
-    services = (_build_row(Service, row) for row in matches)
+    services = _SERVICES_BY_ROW.load(Service, rows=list(accounts)) if accounts else []
     return {service.id: build_service(service, accounts[service.id]) for service in services}
 
 
@@ -271,20 +258,38 @@ def get_router_version(router: GlobalRouter) -> int:
     return _read_version(_VERSION.first(account=router.account_id))
 
 
+_TEAMS = Prepared(lambda: Team.select().where(Team.id == bind("row")))
+
+
+def _load_team(row: int) -> Team:
+    """Return a team that exists, because a locked row refers to it."""
+    (team,) = _TEAMS.load(Team, row=row)
+    return team
+
+
+def _prepare_of_team(table: type[Table]) -> Prepared:
+    return Prepared(lambda: table.select().where(table.team == bind("team")).order_by(table.id))
+
+
+# The tables whose objects alert rules name, except policies and schedules: those of other teams count, too.
+_OF_TEAM = {table: _prepare_of_team(table) for table in (Sla, Priority, Tag, IncidentRole, TaskTemplate)}
+_INTEGRATIONS = Prepared(lambda: Integration.select().where(Integration.service == bind("service")))
+
+
 def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFacts | None = None) -> LaneFacts:
     """Load the facts of a service's lane, for alerts at this time (None: now) and later.
 
     `draft` is an alert rule that is not stored yet; the objects that it names are loaded too.
     """
-    team = Team.get_by_id(service.team_id)
-    integrations = list(Integration.select().where(Integration.service == service))
+    team = _load_team(service.team_id)
+    integrations = _INTEGRATIONS.load(Integration, service=service.id)
     rules = load_alert_rules(integrations)
     declared = load_declared([row.id for row in integrations])
     all_rules = [*(rule for group in rules.values() for rule in group), *([draft] if draft else [])]
     ids = _list_possible_ids(all_rules)
     policies = _load_policies(team, service, ids)
-    schedules = _load_schedules(team, ids)
-    slas = list(_select_of_team(Sla, team))
+    schedules = load_rows(team.account_id, ids)
+    slas = _load_of_team(Sla, team)
     return LaneFacts(
         build_service(service, team.account_id),
         {row.id: build_integration(row, declared.get(row.id, NOTHING_DECLARED)) for row in integrations},
@@ -292,12 +297,12 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
         References(
             policies=_build_references(policies),
             slas=_build_references(slas),
-            priorities=_build_references(_select_of_team(Priority, team)),
-            tags=_build_references(_select_of_team(Tag, team)),
+            priorities=_build_references(_load_of_team(Priority, team)),
+            tags=_build_references(_load_of_team(Tag, team)),
             roles=ReferenceMap(
-                (row.unique_id, Reference(row.id, row.title)) for row in _select_of_team(IncidentRole, team)
+                (row.unique_id, Reference(row.id, row.title)) for row in _load_of_team(IncidentRole, team)
             ),
-            task_templates=_build_references(_select_of_team(TaskTemplate, team)),
+            task_templates=_build_references(_load_of_team(TaskTemplate, team)),
             schedules=_build_references(schedules),
         ),
         rules,
@@ -306,11 +311,17 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
     )
 
 
+_GROUPING_POLICIES = Prepared(
+    lambda: (
+        AlertGroupingPolicy.select()
+        .where(AlertGroupingPolicy.service == bind("service"), AlertGroupingPolicy.is_active)
+        .order_by(AlertGroupingPolicy.id)
+    )
+)
+
+
 def _load_grouping(service: Service) -> tuple[GroupingFacts, ...]:
     """Load the active grouping policies of a service."""
-    policies = AlertGroupingPolicy.select().where(
-        AlertGroupingPolicy.service == service, AlertGroupingPolicy.is_active
-    )
     return tuple(
         GroupingFacts(
             row.unique_id,
@@ -319,13 +330,12 @@ def _load_grouping(service: Service) -> tuple[GroupingFacts, ...]:
             tuple(row.match_fields.get("custom_fields", ())),
             timedelta(minutes=row.time_window),
         )
-        for row in policies.order_by(AlertGroupingPolicy.id)
+        for row in _GROUPING_POLICIES.load(AlertGroupingPolicy, service=service.id)
     )
 
 
-def _select_of_team(table: type[Row], team: Team) -> Iterable[Row]:
-    rows: Iterable[Row] = table.select().where(table.team == team).order_by(table.id)
-    return rows
+def _load_of_team(table: type[Row], team: Team) -> list[Row]:
+    return _OF_TEAM[table].load(table, team=team.id)
 
 
 def _build_references(rows: Iterable[Table]) -> ReferenceMap:
@@ -343,37 +353,47 @@ def _list_possible_ids(rules: Iterable[AlertRuleFacts]) -> set[str]:
     return {text for text in texts if 0 < len(text) <= MAX_ID_LENGTH}
 
 
-def _load_policies(team: Team, service: Service, unique_ids: Collection[str]) -> list[EscalationPolicy]:
-    """Load the policies of the team, the global ones of the account, the service's own policy, and those with
-    these IDs."""
-    query = (
+_POLICIES = Prepared(
+    lambda: (
         EscalationPolicy.select()
         .join(Team)
         .where(
-            Team.account == team.account_id,
-            (EscalationPolicy.team == team)
+            Team.account == bind("account"),
+            (EscalationPolicy.team == bind("team"))
             | EscalationPolicy.global_ep
-            | (EscalationPolicy.id == service.escalation_policy_id)
-            | in_list(EscalationPolicy.unique_id, unique_ids),
+            | (EscalationPolicy.id == bind("own"))
+            | in_bound(EscalationPolicy.unique_id, "unique_ids"),
         )
+        .order_by(EscalationPolicy.id)
     )
-    return list(query.order_by(EscalationPolicy.id))
+)
 
 
-def _load_schedules(team: Team, unique_ids: Collection[str]) -> list[Schedule]:
-    query = Schedule.select().join(Team)
-    return list(query.where(Team.account == team.account_id, in_list(Schedule.unique_id, unique_ids)))
+def _load_policies(team: Team, service: Service, unique_ids: Collection[str]) -> list[EscalationPolicy]:
+    """Load the policies of the team, the global ones of the account, the service's own policy, and those with
+    these IDs."""
+    return _POLICIES.load(
+        EscalationPolicy,
+        account=team.account_id,
+        team=team.id,
+        own=service.escalation_policy_id,
+        unique_ids=unique_ids,
+    )
+
+
+_RULES = Prepared(
+    lambda: (
+        AlertRule.select()
+        .where(in_bound(AlertRule.integration, "integrations"), AlertRule.is_enabled)
+        .order_by(AlertRule.integration, AlertRule.position, AlertRule.id)
+    )
+)
 
 
 def load_alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
     """Load the enabled rules of these integrations in order of evaluation (contract 4.2)."""
-    query = (
-        AlertRule.select()
-        .where(in_list(AlertRule.integration, [row.id for row in integrations]), AlertRule.is_enabled)
-        .order_by(AlertRule.integration, AlertRule.position, AlertRule.id)
-    )
     matches: dict[int, list[AlertRuleFacts]] = {}
-    for row in query:
+    for row in _RULES.load(AlertRule, integrations=[row.id for row in integrations]):
         matches.setdefault(row.integration_id, []).append(build_alert_rule(row))
     return {integration: tuple(rules) for integration, rules in matches.items()}
 

@@ -5,18 +5,11 @@ from datetime import datetime
 
 from models.domain.facts import WindowFacts
 from models.load.time_zones import report_unknown_zone
-from models.store.prepared import in_list
+from models.store.prepared import Prepared, bind, in_bound
 from models.tables.maintenance import Maintenance, MaintenanceService
 
-
-def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[WindowFacts, ...]]:
-    """Load the windows of these services that can be active at `since` or later, oldest first.
-
-    Keys are row numbers; services without a window are absent.
-    """
-    if not services:
-        return {}
-    query = (
+_WINDOWS = Prepared(
+    lambda: (
         Maintenance.select(
             MaintenanceService.service,
             Maintenance.unique_id,
@@ -29,13 +22,23 @@ def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[
         )
         .join(MaintenanceService)
         .where(
-            in_list(MaintenanceService.service, services),
-            (Maintenance.end_time > since) | (Maintenance.repeat_interval > 0),
+            in_bound(MaintenanceService.service, "services"),
+            (Maintenance.end_time > bind("since")) | (Maintenance.repeat_interval > 0),
         )
         .order_by(Maintenance.id)
     )
+)
+
+
+def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[WindowFacts, ...]]:
+    """Load the windows of these services that can be active at `since` or later, oldest first.
+
+    Keys are row numbers; services without a window are absent.
+    """
+    if not services:
+        return {}
     found: dict[int, list[WindowFacts]] = {}
-    for service, *window in query.tuples():
+    for service, *window in _WINDOWS.rows(services=services, since=since):
         facts = WindowFacts(*window)
         report_unknown_zone("maintenance", facts.unique_id, facts.time_zone)
         found.setdefault(service, []).append(facts)

@@ -5,6 +5,9 @@ Call these functions inside the write transaction that writes the decision.
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import NamedTuple, cast
+
+import peewee
 
 from models.domain.channels import CHANNELS
 from models.domain.enums import (
@@ -29,10 +32,12 @@ from models.domain.facts import (
 from models.domain.values import replace
 from models.load.schedules import get_lookback_start, list_usernames, load_schedules
 from models.store.base import store
-from models.store.prepared import Prepared, in_bound, in_list
+from models.store.prepared import Prepared, bind, build_rows, in_bound, in_list
 from models.tables.accounts import User, get_display_name
 from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
+
+_POLICIES = Prepared(lambda: EscalationPolicy.select().where(in_bound(EscalationPolicy.id, "rows")))
 
 
 def load_oncall_config(
@@ -44,8 +49,25 @@ def load_oncall_config(
     decisions at time `at` (None: now) and later. It does not contain overrides and forwarding rules that
     ended long before.
     """
-    rows = list(EscalationPolicy.select().where(in_list(EscalationPolicy.id, policies))) if policies else []
+    rows = _POLICIES.load(EscalationPolicy, rows=policies) if policies else []
     return build_oncall_config(team, rows, at=at, slas=_select_slas(slas))
+
+
+_MANAGERS = Prepared(
+    lambda: (
+        TeamMember.select(TeamMember.user)
+        .where(TeamMember.team == bind("team"), TeamMember.role == TeamRole.MANAGER)
+        .order_by(TeamMember.joining_date, TeamMember.id)
+    )
+)
+# The users with these names or row numbers, and the owner of the account.
+_USERS = Prepared(
+    lambda: User.select().where(
+        User.account == bind("account"),
+        User.removed_at.is_null(),
+        in_bound(User.username, "usernames") | in_bound(User.id, "rows") | (User.role == AccountRole.OWNER),
+    )
+)
 
 
 def build_oncall_config(
@@ -68,35 +90,25 @@ def build_oncall_config(
     needed = names_by_kind[TargetType.USER].union(
         usernames, *map(list_usernames, schedule_facts.values()), *responders
     )
-    managers = (
-        TeamMember.select(TeamMember.user)
-        .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
-        .order_by(TeamMember.joining_date, TeamMember.id)
-    )
-    manager_rows = [row.user_id for row in managers]
-    users = list(
-        User.select().where(
-            User.account == team.account_id,
-            User.removed_at.is_null(),
-            in_list(User.username, needed)
-            | in_list(User.id, manager_rows)
-            | (User.role == AccountRole.OWNER),
-        )
-    )
+    managers = [row for (row,) in _MANAGERS.rows(team=team.id)]
+    users = _USERS.load(User, account=team.account_id, usernames=needed, rows=managers)
     names = {user.id: user.username for user in users}
     owner = next((user.username for user in users if user.role == AccountRole.OWNER), None)
     return OnCallConfig(
         policies=policies,
         people=_build_people(users, at),
         schedules=schedule_facts,
-        managers=tuple(names[row] for row in manager_rows if row in names),
+        managers=tuple(names[row] for row in managers if row in names),
         owner=owner,
         slas=active_slas,
     )
 
 
+_SLAS = Prepared(lambda: Sla.select().where(in_bound(Sla.id, "rows")))
+
+
 def _select_slas(rows: Collection[int]) -> list[Sla]:
-    return list(Sla.select().where(in_list(Sla.id, rows))) if rows else []
+    return _SLAS.load(Sla, rows=rows) if rows else []
 
 
 def load_slas(slas: Collection[int]) -> OnCallConfig:
@@ -131,6 +143,15 @@ def load_people(usernames: Collection[str], at: datetime | None = None) -> dict[
     return _build_people(list(users), at)
 
 
+class _Forwarding(NamedTuple):
+    """A forwarding rule of a user (row number) with the person whom it names."""
+
+    user: int
+    from_date: datetime
+    to_date: datetime
+    to: User
+
+
 def build_people_on_call(users: Collection[User], at: datetime | None) -> dict[str, PersonFacts]:
     """Build the facts of these users for the question who is on call: without their notification rules."""
     return _combine_people(users, _load_forwarding([user.id for user in users], get_lookback_start(at)), {})
@@ -139,20 +160,20 @@ def build_people_on_call(users: Collection[User], at: datetime | None) -> dict[s
 def _build_people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
     """Build the facts of these users, with the users in their forwarding rules."""
     forwarding = _load_forwarding([user.id for user in users], get_lookback_start(at))
-    rules = _load_rules({user.id for user in (*users, *(rule.to_user for rule in forwarding))})
+    rules = _load_rules({user.id for user in (*users, *(rule.to for rule in forwarding))})
     return _combine_people(users, forwarding, rules)
 
 
 def _combine_people(
     users: Iterable[User],
-    forwarding: Iterable[ForwardingRule],
+    forwarding: Collection[_Forwarding],
     rules: Mapping[int, list[NotificationRuleFacts]],
 ) -> dict[str, PersonFacts]:
-    to = {rule.to_user_id: _build_person(rule.to_user, rules) for rule in forwarding}
+    to = {rule.to.id: _build_person(rule.to, rules) for rule in forwarding}
     forwarded: dict[int, list[ForwardingFacts]] = {}
     for rule in forwarding:
-        facts = ForwardingFacts(rule.from_date, rule.to_date, to[rule.to_user_id])
-        forwarded.setdefault(rule.user_id, []).append(facts)
+        facts = ForwardingFacts(rule.from_date, rule.to_date, to[rule.to.id])
+        forwarded.setdefault(rule.user, []).append(facts)
     return {
         user.username: replace(_build_person(user, rules), forwarding=tuple(forwarded.get(user.id, ())))
         for user in users
@@ -163,32 +184,59 @@ def _build_person(user: User, rules: Mapping[int, list[NotificationRuleFacts]]) 
     return PersonFacts(user.id, user.username, get_display_name(user), tuple(rules.get(user.id, ())))
 
 
-def _load_forwarding(users: Collection[int], since: datetime) -> list[ForwardingRule]:
-    """Load the forwarding rules that end after `since`; rules to removed users are left out."""
+def _select_forwarding() -> peewee.ModelSelect:
     to = User.alias()
-    query = (
-        ForwardingRule.select(ForwardingRule, to)
+    columns_of_person = [getattr(to, name) for name in User._meta.sorted_field_names]
+    return (
+        ForwardingRule.select(
+            ForwardingRule.user, ForwardingRule.from_date, ForwardingRule.to_date, *columns_of_person
+        )
         .join(to, on=ForwardingRule.to_user == to.id)
-        .where(in_list(ForwardingRule.user, users), ForwardingRule.to_date > since, to.removed_at.is_null())
+        .where(
+            in_bound(ForwardingRule.user, "users"),
+            ForwardingRule.to_date > bind("since"),
+            to.removed_at.is_null(),
+        )
+        .order_by(ForwardingRule.id)
     )
-    return list(query.order_by(ForwardingRule.id))
+
+
+_FORWARDING = Prepared(_select_forwarding)
+
+
+def _load_forwarding(users: Collection[int], since: datetime) -> list[_Forwarding]:
+    """Load the forwarding rules that end after `since`; rules to removed users are left out."""
+    found = []
+    for user, from_date, to_date, *columns in _FORWARDING.rows(users=users, since=since):
+        (person,) = build_rows(columns, User)
+        found.append(_Forwarding(user, from_date, to_date, cast("User", person)))
+    return found
+
+
+_RULES = Prepared(
+    lambda: (
+        NotificationRule.select(
+            NotificationRule.user,
+            NotificationRule.id,
+            NotificationRule.contact,
+            ContactMethod.contact_type,
+            NotificationRule.urgency,
+            NotificationRule.start_delay,
+        )
+        .join(ContactMethod)
+        .where(in_bound(NotificationRule.user, "users"))
+        .order_by(NotificationRule.start_delay, NotificationRule.id)
+    )
+)
 
 
 def _load_rules(users: Collection[int]) -> dict[int, list[NotificationRuleFacts]]:
     """Load the usable notification rules by user row: those whose contact type has a channel."""
-    query = (
-        NotificationRule.select(NotificationRule, ContactMethod)
-        .join(ContactMethod)
-        .where(in_list(NotificationRule.user, users))
-        .order_by(NotificationRule.start_delay, NotificationRule.id)
-    )
     rules: dict[int, list[NotificationRuleFacts]] = {}
-    for rule in query:
-        if rule.contact.contact_type in CHANNELS:
-            facts = NotificationRuleFacts(
-                rule.id, rule.contact_id, rule.contact.contact_type, Urgency(rule.urgency), rule.start_delay
-            )
-            rules.setdefault(rule.user_id, []).append(facts)
+    for user, rule, contact, contact_type, urgency, start_delay in _RULES.rows(users=users):
+        if contact_type in CHANNELS:
+            facts = NotificationRuleFacts(rule, contact, contact_type, Urgency(urgency), start_delay)
+            rules.setdefault(user, []).append(facts)
     return rules
 
 

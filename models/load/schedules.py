@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 from models.domain.enums import DoubleShifts, RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 from models.load.time_zones import report_unknown_zone
-from models.store.prepared import in_list
+from models.store.prepared import Prepared, bind, in_bound
 from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride, StoredLayer, StoredRestriction
 from models.tables.teams import Team
@@ -21,16 +21,47 @@ def get_lookback_start(at: datetime | None = None) -> datetime:
     return (at or datetime.now(UTC)) - LOOKBACK
 
 
+_SCHEDULES = Prepared(
+    lambda: (
+        Schedule.select()
+        .join(Team)
+        .where(Team.account == bind("account"), in_bound(Schedule.unique_id, "unique_ids"))
+    )
+)
+
+
+def load_rows(account: int, unique_ids: Collection[str]) -> list[Schedule]:
+    """Load the rows of the account's schedules with these unique_ids."""
+    return _SCHEDULES.load(Schedule, account=account, unique_ids=unique_ids) if unique_ids else []
+
+
 def load_schedules(
     account: int, unique_ids: Collection[str], at: datetime | None = None
 ) -> dict[str, ScheduleFacts]:
     """Load the account's schedules with these unique_ids, for decisions at `at` (None: now) and later."""
-    if not unique_ids:
-        return {}
-    rows = (
-        Schedule.select().join(Team).where(Team.account == account, in_list(Schedule.unique_id, unique_ids))
-    )
+    rows = load_rows(account, unique_ids)
     return {facts.unique_id: facts for facts in load_schedule_facts(rows, get_lookback_start(at))}
+
+
+_OVERRIDES = Prepared(
+    lambda: (
+        ScheduleOverride.select(
+            ScheduleOverride.schedule,
+            ScheduleOverride.unique_id,
+            ScheduleOverride.name,
+            User.username,
+            ScheduleOverride.start_time,
+            ScheduleOverride.end_time,
+        )
+        .join(User)
+        .where(
+            in_bound(ScheduleOverride.schedule, "schedules"),
+            ScheduleOverride.end_time > bind("since"),
+            User.removed_at.is_null(),
+        )
+        .order_by(ScheduleOverride.id)
+    )
+)
 
 
 def load_schedule_facts(rows: Iterable[Schedule], since: datetime) -> list[ScheduleFacts]:
@@ -39,16 +70,11 @@ def load_schedule_facts(rows: Iterable[Schedule], since: datetime) -> list[Sched
     Overrides of removed users are left out: the people of the layers must be on call instead.
     """
     rows = list(rows)
+    if not rows:
+        return []
     overrides: dict[int, list[OverrideFacts]] = {}
-    query = ScheduleOverride.select(ScheduleOverride, User.username).join(User)
-    active = query.where(
-        in_list(ScheduleOverride.schedule, [row.id for row in rows]),
-        ScheduleOverride.end_time > since,
-        User.removed_at.is_null(),
-    )
-    for row in active.order_by(ScheduleOverride.id):
-        facts = OverrideFacts(row.unique_id, row.name, row.user.username, row.start_time, row.end_time)
-        overrides.setdefault(row.schedule_id, []).append(facts)
+    for schedule, *override in _OVERRIDES.rows(schedules=[row.id for row in rows], since=since):
+        overrides.setdefault(schedule, []).append(OverrideFacts(*override))
     return [_build_schedule(row, tuple(overrides.get(row.id, ()))) for row in rows]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from models.domain.enums import AlertType
 from models.domain.facts import NO_SETUP, SourceFacts
-from models.store.prepared import in_list
+from models.store.prepared import Prepared, in_bound
 from models.tables.services import SourceSetup
 
 
@@ -28,10 +28,12 @@ class Declared:
 NOTHING_DECLARED = Declared()
 
 
+_SETUPS = Prepared(lambda: SourceSetup.select().where(in_bound(SourceSetup.integration, "integrations")))
+
+
 def load_declared(integrations: Collection[int]) -> Mapping[int, Declared]:
     """Return what is declared for these integrations, by row number; nothing for those without a setup."""
-    query = SourceSetup.select().where(in_list(SourceSetup.integration, integrations))
     return {
         row.integration_id: Declared(row.secret is not None or row.topics is not None, row.default_level)
-        for row in query
+        for row in _SETUPS.load(SourceSetup, integrations=integrations)
     }

@@ -8,13 +8,15 @@ differ between calls.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import orjson
 import peewee
 
-from models.store.base import db, store
+from models.store.base import Table, db, store
+
+Row = TypeVar("Row", bound=Table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,10 @@ class Prepared:
         """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
 
+    def load(self, table: type[Row], **values: object) -> list[Row]:
+        """Return all rows as models. The query must select all columns of this table, and no others."""
+        return [_build_model(table, row) for row in self.rows(**values)]
+
     def run(self, **values: object) -> int:
         """Run a statement without a result, and return the number of changed rows."""
         compiled = self._get_compiled()
@@ -160,6 +166,13 @@ def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[pe
     remaining = iter(values)
     by_table = [dict(zip(table._meta.sorted_field_names, remaining, strict=False)) for table in tables]
     return [None if row["id"] is None else table(**row) for table, row in zip(tables, by_table, strict=True)]
+
+
+def _build_model(table: type[Row], row: tuple[object, ...]) -> Row:
+    """Build a model from a tuple of all columns, as peewee does."""
+    model = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
+    model._dirty.clear()
+    return model
 
 
 # The prepared queries of all loaded modules.
