@@ -8,6 +8,7 @@ import structlog
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.reports.delivery_problems import describe_problem
 from models.store import prepared
+from models.store.warm_up import warm_up
 from runtime import garbage
 from runtime.settings import Settings, list_values
 from runtime.signals import Signals, exit_after
@@ -37,6 +38,8 @@ ACTORS = (
 
 show_liveness = middleware.ShowLiveness()
 
+# Besides one for each thread of the broker: for the mails, and for the transaction of incident numbers.
+OTHER_CONNECTIONS = 2
 # Longer than a delivery may take. Another worker repeats what is still running then.
 STOP_TIMEOUT_S = 11.0
 
@@ -53,6 +56,7 @@ def configure(settings: Settings, redis_url: str) -> None:
     replies.configure(settings)
     broker.connect(redis_url)
     prepared.compile_all()
+    warm_up(settings.worker_threads + OTHER_CONNECTIONS)
     garbage.freeze_loaded()
     garbage.collect_rarely()
 

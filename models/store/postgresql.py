@@ -29,6 +29,9 @@ from models.store.limits import MAX_CONNECTIONS, Limits, Use
 
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
+# A connection that is older is closed before its next use, also after a moment with many of them. A new one
+# needs some tens of milliseconds more for its first alert (models/store/warm_up.py).
+MAX_AGE_S = 3600
 # How long a new connection waits for the answer to SESSION_SQL, as long as for the connection itself.
 SESSION_TIMEOUT_S = 3.0
 # After a failed connection attempt, no thread tries again for this time.
@@ -326,7 +329,7 @@ class Pool(PooledPostgresqlDatabase):
         self._taken: dict[int, threading.Semaphore] = {}
         missing = {name: value for name, value in DEFAULTS.items() if name not in parsed}
         super().__init__(
-            url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=300, **missing
+            url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=MAX_AGE_S, **missing
         )
 
     def set_limits(self, process_limits: Limits) -> None:

@@ -144,6 +144,13 @@ class Prepared:
         """Build the SQL text now, so that the first call need not do it."""
         self._get_compiled()
 
+    def explain(self) -> None:
+        """Let PostgreSQL plan the query, without running it."""
+        compiled = self._get_compiled()
+        parameters = (each for each in compiled.parameters if isinstance(each, _Parameter))
+        values: dict[str, object] = {each.name: [] if each.is_list else None for each in parameters}
+        db.execute_sql(f"EXPLAIN {compiled.sql}", self._encode_values(compiled, values)).fetchall()
+
     def _get_compiled(self) -> _Compiled:
         name = store().name
         if name not in self._compiled:
@@ -186,6 +193,12 @@ def compile_all() -> None:
     """
     for prepared in list(_all):
         prepared.compile()
+
+
+def explain_all() -> None:
+    """Let PostgreSQL plan all prepared queries, with the connection of this thread."""
+    for prepared in list(_all):
+        prepared.explain()
 
 
 def _encode(parameter: _Parameter, value: Any) -> object:

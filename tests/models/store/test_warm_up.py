@@ -1,0 +1,53 @@
+"""A worker that starts has connections to PostgreSQL that know the tables of its queries."""
+
+import importlib
+
+import pytest
+
+from models.store import postgresql, prepared
+from models.store.base import connection, db, open_store
+from models.store.warm_up import warm_up
+from tests.support import stores
+
+needs_server = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has no connections")
+
+
+def count_connections():
+    with connection():
+        mine = "datname = current_database() and application_name = 'tocsin'"
+        return db.execute_sql(f"select count(*) from pg_stat_activity where {mine}").fetchone()[0]
+
+
+@needs_server
+def test_each_connection_is_open_before_the_first_alert(store):
+    own = count_connections()
+
+    warm_up(5)
+
+    assert count_connections() == own + 5
+
+
+@needs_server
+def test_each_prepared_query_of_a_worker_is_planned_and_none_is_run(world, statements):
+    importlib.import_module("workers.main")
+    with connection(), statements() as seen:
+        prepared.explain_all()
+
+    assert len(seen) == len(prepared._all) > 100
+    assert all(text.startswith("EXPLAIN ") for text, _ in seen)
+
+
+@needs_server
+def test_a_worker_starts_without_a_database_that_answers(home, monkeypatch):
+    monkeypatch.setattr(postgresql, "RECONNECT_DELAY_S", 0.0)
+    open_store("postgresql://tocsin@127.0.0.1:1/none", home)
+
+    warm_up(2)
+
+
+@pytest.mark.skipif(bool(stores.SERVER), reason="for the embedded store")
+def test_an_embedded_store_needs_no_warm_up(store, statements):
+    with statements() as seen:
+        warm_up(5)
+
+    assert not seen
