@@ -20,6 +20,7 @@ from models.store.migrate import require_schema
 from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, list_values, load
+from workers.delivery import deliver
 from workers.outbound import sender
 from workers.pause import pause_check
 from workers.poller import Poller
@@ -131,11 +132,13 @@ class Polling(dramatiq.Middleware):
     """Look for pending work in the database while the worker runs. Send to outbound integrations."""
 
     def after_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        deliver.listen(worker.consumers)
         self._poller = Poller()
         self._poller.start()
         self._sender = sender.start()
 
     def before_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        deliver.listen(())
         self._poller.stop()
         self._sender.stop()
 

@@ -6,7 +6,7 @@ with the same Message-ID.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from importlib import import_module
 from threading import get_ident
@@ -107,14 +107,30 @@ def declare_actor(channel: int) -> "dramatiq.Actor[[], None]":
 ACTORS = {channel: declare_actor(channel) for channel in DELIVERY_CHANNELS}
 
 
-def enqueue(channels: Iterable[int]) -> None:
-    """Enqueue these channels: each has a message that is due.
+# The channels whose queues the worker of this process listens to.
+_listened: set[int] = set()
 
-    Skip channels that this program does not have.
+
+def listen(queues: Collection[str]) -> None:
+    """Send messages of the channels of these queues by threads of this process, as long as it has some."""
+    _listened.clear()
+    _listened.update(channel for channel, actor in ACTORS.items() if actor.queue_name in queues)
+
+
+def enqueue(channels: Iterable[int]) -> None:
+    """Begin to send the messages of these channels: each has one that is due.
+
+    A thread of this process begins at once. If all of them are in use, or if the process does not send
+    messages of the channel, enqueue it. Skip channels that this program does not have.
     """
     for channel in channels:
-        if channel in ACTORS:
+        if channel in ACTORS and not _begin_here(channel):
             ACTORS[channel].send()
+
+
+def _begin_here(channel: int) -> bool:
+    # By way of Redis, the message would be some milliseconds later, and in a storm some tens.
+    return channel in _listened and threads.try_begin(channel, _runtimes[channel].gate.max_threads)
 
 
 def hand_over(channel: int) -> None:

@@ -43,14 +43,22 @@ class DeliveryThreads:
         with self._lock:
             if not self._is_started:
                 return False
-            if self._stopping.is_set():
-                return True
-            if self._running[channel] >= max_threads or not self._has_room(channel):
+            if not self._stopping.is_set() and not self._begin(channel, max_threads):
                 self._look_again.add(channel)
-                return True
-            self._running[channel] += 1
-            thread = threading.Thread(target=self._run, args=(channel,), name="delivery", daemon=True)
-            self._threads.add(thread)
+            return True
+
+    def try_begin(self, channel: int, max_threads: int) -> bool:
+        """Begin a thread that sends the due messages of a channel. Return whether one could begin now."""
+        with self._lock:
+            may_begin = self._is_started and not self._stopping.is_set()
+            return may_begin and self._begin(channel, max_threads)
+
+    def _begin(self, channel: int, max_threads: int) -> bool:
+        if self._running[channel] >= max_threads or not self._has_room(channel):
+            return False
+        self._running[channel] += 1
+        thread = threading.Thread(target=self._run, args=(channel,), name="delivery", daemon=True)
+        self._threads.add(thread)
         thread.start()
         return True
 
