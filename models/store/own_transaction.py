@@ -1,16 +1,14 @@
-"""Run a short transaction of its own while the transaction of the thread continues.
+"""Run one statement in a transaction of its own while the transaction of the thread continues.
 
 It has another connection, and commits before the other transaction ends. So its locks are held for a moment.
 """
 
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
 
-from models.store.base import connection, db, store
+from models.store.base import connection, db
 
-T = TypeVar("T")
+Rows = list[tuple[int, ...]]
 
 # One that waits for a lock delays no others.
 THREADS = 2
@@ -22,13 +20,14 @@ def _get_executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS, thread_name_prefix="own transaction")
 
 
-def run(work: Callable[[], T], timeout_s: float) -> T:
-    """Run `work` in a transaction of its own on PostgreSQL and return its result.
+def run(statement: str, timeout_s: float) -> Rows:
+    """Run a statement in a transaction of its own on PostgreSQL, and return its rows.
 
-    It does not wait for the disk: a later commit of this process, which does, also makes it durable. Raises
-    what `work` raises, and TimeoutError after `timeout_s`; then the transaction may still be committed.
+    The text is sent as it is, without values. It does not wait for the disk: a later commit of this process,
+    which does, also makes it durable. Raises the error of the statement, and TimeoutError after `timeout_s`;
+    then the transaction may still be committed.
     """
-    future: Future[T] = _get_executor().submit(_run, work, timeout_s / 2)
+    future: Future[Rows] = _get_executor().submit(_run, statement, timeout_s / 2)
     try:
         return future.result(timeout_s)
     finally:
@@ -36,7 +35,11 @@ def run(work: Callable[[], T], timeout_s: float) -> T:
         future.cancel()
 
 
-def _run(work: Callable[[], T], lock_s: float) -> T:
-    with connection(), store().write_transaction(lock_s=lock_s):
-        db.execute_sql("SET LOCAL synchronous_commit = off")
-        return work()
+def _run(statement: str, lock_s: float) -> Rows:
+    # PostgreSQL runs statements that are sent together in one transaction. Each request would cost a wait.
+    settings = f"SET LOCAL lock_timeout = '{lock_s * 1000:.0f}ms'; SET LOCAL synchronous_commit = off"
+    with connection():
+        cursor = db.execute_sql(f"{settings}; {statement}")
+        while cursor.nextset():
+            pass
+        return list(cursor.fetchall())

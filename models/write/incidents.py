@@ -6,7 +6,7 @@ from contextlib import suppress
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
 from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
 from models.store import bulk, own_transaction
-from models.store.base import STORE_ERRORS, store
+from models.store.base import STORE_ERRORS, db, store
 from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import Account
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
@@ -64,19 +64,17 @@ def _reserve_numbers(account: int, count: int) -> int:
     """
     if not store().has_single_writer:
         with suppress(*STORE_ERRORS, TimeoutError):
-            last = own_transaction.run(lambda: _increase_last_number(account, count), NUMBERS_TIMEOUT_S)
-            if last is not None:
+            for (last,) in own_transaction.run(_build_increase(account, count), NUMBERS_TIMEOUT_S):
                 return last
     # The account is new and not committed, or locked.
-    last = _increase_last_number(account, count)
-    assert last is not None
-    return last
+    ((last,),) = db.execute_sql(_build_increase(account, count)).fetchall()
+    return int(last)
 
 
-def _increase_last_number(account: int, count: int) -> int | None:
-    query = Account.update(last_incident_number=Account.last_incident_number + count)
-    rows = list(query.where(Account.id == account).returning(Account.last_incident_number).tuples().execute())
-    return rows[0][0] if rows else None
+def _build_increase(account: int, count: int) -> str:
+    """Return the statement that adds to the last incident number of an account, and returns it."""
+    table, number = f'"{Account._meta.table_name}"', f'"{Account.last_incident_number.column_name}"'
+    return f"UPDATE {table} SET {number} = {number} + {count:d} WHERE id = {account:d} RETURNING {number}"  # noqa: S608
 
 
 # Columns that can change after the creation of an incident; the others never change.
