@@ -38,7 +38,7 @@ def test_each_prepared_query_of_a_worker_is_planned_and_none_is_run(world, state
 
 
 @needs_server
-def test_a_worker_starts_without_a_database_that_answers(home, monkeypatch):
+def test_a_worker_starts_although_the_database_refuses_connections(home, monkeypatch):
     monkeypatch.setattr(postgresql, "RECONNECT_DELAY_S", 0.0)
     open_store("postgresql://tocsin@127.0.0.1:1/none", home)
 
