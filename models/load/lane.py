@@ -29,7 +29,7 @@ from models.domain.facts import (
 from models.load.incidents import find_services, lock_incident_rows
 from models.load.maintenance import load_windows
 from models.load.oncall_config import build_oncall_config, load_oncall_config
-from models.load.schedules import get_lookback_start, load_rows
+from models.load.schedules import get_lookback_start, load_schedule_rows
 from models.load.source_setups import NOTHING_DECLARED, Declared, load_declared
 from models.store.base import Busy, Table, db, store
 from models.store.prepared import Prepared, Row, bind, in_bound, in_list
@@ -288,7 +288,7 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
     all_rules = [*(rule for group in rules.values() for rule in group), *([draft] if draft else [])]
     ids = _list_possible_ids(all_rules)
     policies = _load_policies(team, service, ids)
-    schedules = load_rows(team.account_id, ids)
+    schedules = load_schedule_rows(team.account_id, ids)
     slas = _load_of_team(Sla, team)
     return LaneFacts(
         build_service(service, team.account_id),

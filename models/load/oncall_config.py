@@ -5,7 +5,7 @@ Call these functions inside the write transaction that writes the decision.
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import peewee
 
@@ -32,7 +32,7 @@ from models.domain.facts import (
 from models.domain.values import replace
 from models.load.schedules import get_lookback_start, list_usernames, load_schedules
 from models.store.base import store
-from models.store.prepared import Prepared, bind, build_rows, in_bound, in_list
+from models.store.prepared import Prepared, bind, build_model, in_bound, in_list
 from models.tables.accounts import User, get_display_name
 from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
@@ -206,11 +206,10 @@ _FORWARDING = Prepared(_select_forwarding)
 
 def _load_forwarding(users: Collection[int], since: datetime) -> list[_Forwarding]:
     """Load the forwarding rules that end after `since`; rules to removed users are left out."""
-    found = []
-    for user, from_date, to_date, *columns in _FORWARDING.rows(users=users, since=since):
-        (person,) = build_rows(columns, User)
-        found.append(_Forwarding(user, from_date, to_date, cast("User", person)))
-    return found
+    return [
+        _Forwarding(user, from_date, to_date, build_model(User, person))
+        for user, from_date, to_date, *person in _FORWARDING.rows(users=users, since=since)
+    ]
 
 
 _RULES = Prepared(

@@ -30,7 +30,7 @@ _SCHEDULES = Prepared(
 )
 
 
-def load_rows(account: int, unique_ids: Collection[str]) -> list[Schedule]:
+def load_schedule_rows(account: int, unique_ids: Collection[str]) -> list[Schedule]:
     """Load the rows of the account's schedules with these unique_ids."""
     return _SCHEDULES.load(Schedule, account=account, unique_ids=unique_ids) if unique_ids else []
 
@@ -39,7 +39,7 @@ def load_schedules(
     account: int, unique_ids: Collection[str], at: datetime | None = None
 ) -> dict[str, ScheduleFacts]:
     """Load the account's schedules with these unique_ids, for decisions at `at` (None: now) and later."""
-    rows = load_rows(account, unique_ids)
+    rows = load_schedule_rows(account, unique_ids)
     return {facts.unique_id: facts for facts in load_schedule_facts(rows, get_lookback_start(at))}
 
 

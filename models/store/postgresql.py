@@ -29,8 +29,8 @@ from models.store.limits import MAX_CONNECTIONS, Limits, Use
 
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
-# A connection that is older is closed before its next use, also after a moment with many of them. A new one
-# needs some tens of milliseconds more for its first alert (models/store/warm_up.py).
+# A connection that is older is closed before its next use, so that those of a busy moment do not stay open. A
+# new one needs some tens of milliseconds more for its first alert (models/store/warm_up.py).
 MAX_AGE_S = 3600
 # How long a new connection waits for the answer to SESSION_SQL, as long as for the connection itself.
 SESSION_TIMEOUT_S = 3.0

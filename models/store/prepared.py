@@ -132,7 +132,7 @@ class Prepared:
 
     def load(self, table: type[Row], **values: object) -> list[Row]:
         """Return all rows as models. The query must select all columns of this table, and no others."""
-        return [_build_model(table, row) for row in self.rows(**values)]
+        return [build_model(table, row) for row in self.rows(**values)]
 
     def run(self, **values: object) -> int:
         """Run a statement without a result, and return the number of changed rows."""
@@ -175,8 +175,8 @@ def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[pe
     return [None if row["id"] is None else table(**row) for table, row in zip(tables, by_table, strict=True)]
 
 
-def _build_model(table: type[Row], row: tuple[object, ...]) -> Row:
-    """Build a model from a tuple of all columns, as peewee does."""
+def build_model(table: type[Row], row: Sequence[object]) -> Row:
+    """Build a model from the values of all columns of its table, as peewee does."""
     model = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
     model._dirty.clear()
     return model
