@@ -10,6 +10,7 @@ import peewee
 from playhouse.migrations import Runner
 
 from models.store.base import connection, db, store
+from tests.support.stores import TABLES
 
 NOT_OURS = {"schema_migration", "sqlite_sequence"}
 ROWS = 3
@@ -39,10 +40,13 @@ def check_upgrade(folder: Path, name: str) -> None:
 def list_tables() -> dict[str, list[Any]]:
     """Return the columns of each table; a table stands behind the tables that it refers to."""
     tables = {name: db.get_columns(name) for name in sorted(db.get_tables()) if name not in NOT_OURS}
-    needs = {
-        name: {key.dest_table for key in db.get_foreign_keys(name) if key.dest_table != name}
-        for name in tables
-    }
+    needs = {name: {key.dest_table for key in db.get_foreign_keys(name)} - {name} for name in tables}
+    # Not every reference is a foreign key of the database (decision 0094).
+    for model in TABLES:
+        name = model._meta.table_name
+        targets = {field.rel_model._meta.table_name for field in model._meta.refs}
+        if name in needs:
+            needs[name] |= (targets & tables.keys()) - {name}
     ordered: dict[str, list[Any]] = {}
     while len(ordered) < len(tables):
         ready = [name for name in tables if name not in ordered and needs[name] <= ordered.keys()]
