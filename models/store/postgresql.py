@@ -49,6 +49,8 @@ DEFAULTS = {
 
 # Settings of each new connection.
 SESSION_SETTINGS = {
+    # Decisions, and the triggers that check references (decision 0094), must see what others have committed.
+    "default_transaction_isolation": "read committed",
     # Release the locks of a host that is lost during a transaction. Tocsin is never idle in one.
     "idle_in_transaction_session_timeout": "60s",
     # A query plan for a small table, or from before ANALYZE, scans the whole table. In the first alert storm,

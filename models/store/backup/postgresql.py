@@ -16,12 +16,16 @@ _SETTINGS = (
     "set local datestyle = 'ISO, YMD'; set local client_encoding = 'UTF8'; set local extra_float_digits = 1"
 )
 
-_TABLES = """
+# Tables with their columns, and the tables that their foreign keys or triggers (decision 0094) refer to.
+_TABLES = r"""
 select c.oid, c.relname,
   array(select a.attname::text from pg_attribute a
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum),
-  array(select k.confrelid from pg_constraint k
-    where k.conrelid = c.oid and k.contype = 'f' and k.confrelid <> c.oid)
+  array(select k.confrelid from pg_constraint k where k.conrelid = c.oid and k.contype = 'f'),
+  array(select target.oid from pg_trigger t
+    join lateral string_to_array(encode(t.tgargs, 'escape'), '\000') as targets on true
+    join pg_class target on target.relname = any(targets) and target.relnamespace = c.relnamespace
+    where t.tgrelid = c.oid and t.tgname = 'check_references_of_' || c.relname)
 from pg_class c where c.relkind = 'r' and c.relnamespace = current_schema()::regnamespace
 """
 _SEQUENCES = """
@@ -76,7 +80,10 @@ def _build_copy(table: str, columns: list[str], direction: str) -> sql.Composed:
 
 def _list_tables() -> dict[str, list[str]]:
     """Return the columns of each table. Each table follows those that its rows refer to."""
-    rows = {oid: (name, columns, set(needed)) for oid, name, columns, needed in db.execute_sql(_TABLES)}
+    rows = {
+        oid: (name, columns, {*by_key, *by_trigger} - {oid})
+        for oid, name, columns, by_key, by_trigger in db.execute_sql(_TABLES)
+    }
     ordered = TopologicalSorter({oid: needed for oid, (_, _, needed) in rows.items()}).static_order()
     return {rows[oid][0]: rows[oid][1] for oid in ordered}
 
