@@ -6,7 +6,10 @@ import pytest
 
 from models.store import postgresql, prepared
 from models.store.base import connection, db, open_store
-from models.store.warm_up import warm_up
+from models.store.warm_up import compile_triggers, warm_up
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
 from tests.support import stores
 
 needs_server = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has no connections")
@@ -35,6 +38,19 @@ def test_each_prepared_query_of_a_worker_is_planned_and_none_is_run(world, state
 
     assert len(seen) == len(prepared._all) > 100
     assert all(text.startswith("EXPLAIN ") for text, _ in seen)
+
+
+@needs_server
+def test_the_triggers_that_check_references_are_compiled_and_nothing_is_inserted(world, statements):
+    tables = (Receipt, Event, Entity, Incident, IncidentLog, Notification)
+    with connection():
+        before = [table.select().count() for table in tables]
+        with statements() as seen:
+            compile_triggers()
+
+        inserted = {text.split()[2] for text, _ in seen if text.startswith("INSERT")}
+        assert inserted == {f'"{table._meta.table_name}"' for table in tables}
+        assert [table.select().count() for table in tables] == before
 
 
 @needs_server
