@@ -111,8 +111,8 @@ def _get_peak(run: Figures) -> float:
 
 
 BUDGETS = (
-    Budget("full rate, unique, against Alerta", 25, "x", _get_ratio(UNIQUE, "Alerta"), True, 10),
-    Budget("full rate, storm, against Alerta", 45, "x", _get_ratio(STORM, "Alerta"), True, 15),
+    Budget("full rate, unique, against Alerta", 25, "x", _get_ratio(UNIQUE, "Alerta"), True, 15),
+    Budget("full rate, storm, against Alerta", 45, "x", _get_ratio(STORM, "Alerta"), True, 30),
     Budget("full rate, unique, against Alertmanager", 1.0, "x", _get_ratio(UNIQUE, "Alertmanager"), True),
     Budget("full rate, storm, against Alertmanager", 0.3, "x", _get_ratio(STORM, "Alertmanager"), True),
     Budget("full rate, groups of 50", 10_000, "a second", _get_lowest_rate(POSTGRES, GROUPS), True),

@@ -19,8 +19,8 @@ def verdict(what: str, results: Results):
     ("ours", "expected"),
     [
         (4_500, "met"),
-        (4_400, "missed, above the floor of 15"),
-        (1_400, "missed, below the floor of 15"),
+        (4_400, "missed, above the floor of 30"),
+        (2_900, "missed, below the floor of 30"),
     ],
 )
 def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, expected):
@@ -53,10 +53,10 @@ def test_sqlite_is_compared_with_the_same_operation_and_services_on_postgresql()
 def test_only_a_value_below_its_floor_fails_the_run():
     peer = figures("Alerta", STORM, 100)
 
-    assert list_below_floor(Results([figures(POSTGRES, STORM, 1_400), peer])) == [
+    assert list_below_floor(Results([figures(POSTGRES, STORM, 2_900), peer])) == [
         "full rate, storm, against Alerta"
     ]
-    assert list_below_floor(Results([figures(POSTGRES, STORM, 2_000), peer])) == []
+    assert list_below_floor(Results([figures(POSTGRES, STORM, 3_000), peer])) == []
     assert list_below_floor(Results([peer])) == []
 
 

@@ -59,7 +59,7 @@ def test_the_tables_of_a_page_are_made_from_a_file(file, page):
     assert "| Tocsin, PostgreSQL | storm | generic webhook | 1 | 1 | 1 | 1 | 1.0 | 1.0 | 4,321 | 1 |" in text
     assert "| Alerta | storm | 1 | 1 | 1 | 1 | 1 | 1.0 | 1.0 | 100 | none |  |  |" in text
     assert (
-        "| full rate, storm, against Alerta | 43.21 | >= 45 x | 15 | missed, above the floor of 15 |" in text
+        "| full rate, storm, against Alerta | 43.21 | >= 45 x | 30 | missed, above the floor of 30 |" in text
     )
     assert "with a tenth" not in text
     assert "Alertmanager: not measured: not installed." in text
