@@ -9,7 +9,7 @@ PYTHON ?= $(shell for each in /usr/bin/python3 python3 python3.14 python3.13 pyt
 	$$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: openid-provider twilio-description install run docs pages any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-workers lint types format lock clean
+.PHONY: openid-provider twilio-description install run docs pages any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
 
 install: $(VENV)/run.stamp
 
@@ -113,6 +113,12 @@ bench-loader: $(VENV)/dev.stamp
 # One and two workers in turn, and how long they wait for locks: about four minutes.
 bench-workers: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.compare.workers
+
+# The code of another folder and this one in turn, each on its own instance on PostgreSQL: about four minutes.
+OTHER ?= ../before
+
+bench-versions: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.compare.versions $(OTHER)
 
 # Memory of an embedded instance at rest, then at 50 alerts a second for so many minutes.
 MINUTES ?= 15

@@ -1,5 +1,6 @@
 """Measure two sides in turn, so that a change of the machine's speed harms both alike."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,13 @@ class Comparison:
     def get_ratio(self, run: str, column: str = "full_rate") -> float:
         first, second = (self.get_mean(run, side, column) for side in self.sides)
         return second / first if first else 0.0
+
+    def get_error(self, run: str, column: str = "full_rate") -> float:
+        """Return the standard error of the ratios of neighbouring runs; 0 if there are not two of them."""
+        pairs = zip(*(self.figures[run][side] for side in self.sides), strict=False)
+        values = [(getattr(first, column), getattr(second, column)) for first, second in pairs]
+        ratios = [second / first for first, second in values if first]
+        return statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0
 
     def get_lowest_ratio(self) -> tuple[str, float]:
         """Return the run with the lowest ratio of full rates, and the ratio."""
@@ -91,12 +99,16 @@ COLUMNS = (
 
 
 def format_comparison(found: Comparison) -> str:
-    """Return a table with the means of both sides and the ratios of the second side to the first."""
+    """Return a table with the means of both sides and the ratios of the second side to the first.
+
+    The rows with ± are the standard errors of the ratios.
+    """
     rows = []
     for run in found.figures:
         for side in found.sides:
             means = (form.format(found.get_mean(run, side, name)) for _, name, form in COLUMNS)
             rows.append([run, side, *means])
         ratios = (f"{found.get_ratio(run, name):.2f}" for _, name, _ in COLUMNS[:-1])
-        rows.append([run, "ratio", *ratios, ""])
+        errors = (f"{found.get_error(run, name):.2f}" for _, name, _ in COLUMNS[:-1])
+        rows += [[run, "ratio", *ratios, ""], [run, "±", *errors, ""]]
     return align(["run", "target", *(heading for heading, _, _ in COLUMNS)], rows)

@@ -43,6 +43,8 @@ def find_free_port() -> int:
 class Instance:
     """All processes of one data folder. They can be killed and restarted on the same folder and port."""
 
+    python = sys.executable
+
     def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
         self.home = folder / "home"
         self.log = folder / "instance.log"
@@ -67,7 +69,7 @@ class Instance:
         """Start the processes and wait until alerts are accepted."""
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tocsin", "up"],
+                [self.python, "-P", "-m", "tocsin", "up"],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from contextlib import suppress
 
 from bench.servers.instance import START_S, STOP_S, Instance, NotReady, wait_until
@@ -18,7 +17,7 @@ class MoreWorkers(Instance):
     def add_worker(self, timeout: float = START_S) -> None:
         """Start one more worker, and wait until it takes work. Raise NotReady."""
         self._require_working(timeout)
-        command = [sys.executable, "-P", "-m", "tocsin", "worker", "--parent", str(os.getpid())]
+        command = [self.python, "-P", "-m", "tocsin", "worker", "--parent", str(os.getpid())]
         with self.log.open("ab") as output:
             started = subprocess.Popen(
                 command, env=self._environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output

@@ -28,6 +28,12 @@ def test_a_ratio_is_that_of_the_means(found):
     assert found.get_ratio("unique") == 0.9
 
 
+def test_the_error_of_a_ratio_is_that_of_neighbouring_runs(found):
+    # 800 / 900 and 1,000 / 1,100
+    assert found.get_error("unique") == pytest.approx(0.0101, abs=0.0001)
+    assert found.get_error("storm") == 0
+
+
 def test_the_run_with_the_lowest_ratio_counts(found):
     assert found.get_lowest_ratio() == ("storm", 0.5)
 
@@ -36,9 +42,9 @@ def test_the_table_has_both_sides_and_their_ratio(found):
     rows = [row.split() for row in format_comparison(found).splitlines()]
 
     assert [row[:2] for row in rows[1:]] == [
-        [run, name] for run in ("unique", "storm") for name in ("empty", "full", "ratio")
+        [run, name] for run in ("unique", "storm") for name in ("empty", "full", "ratio", "±")
     ]
-    assert [row[5] for row in rows[1:4]] == ["1,000", "900", "0.90"]
+    assert [row[5] for row in rows[1:5]] == ["1,000", "900", "0.90", "0.01"]
 
 
 def test_a_trial_has_fewer_alerts_and_no_more_entities_than_alerts():
