@@ -66,6 +66,12 @@ class Tocsin:
     def processes(self) -> list[Process]:
         return self._processes()
 
+    @contextmanager
+    def connected(self, run: str = "") -> Iterator[None]:
+        """Let this process read the tables of this target. For any run (bench.compare.turns.Side)."""
+        self.connect()
+        yield
+
     def start_run(self) -> None:
         self._since = run_rows.take_baseline()
         self._mails_before = len(self.sink.mails) if self.sink else 0
@@ -108,11 +114,11 @@ def start_on_sqlite() -> Iterator[Tocsin]:
 
 
 @contextmanager
-def start_on_postgres(server: str, **settings: str) -> Iterator[Tocsin]:
-    """Start a new instance with these settings on a new PostgreSQL database. Raise ServerUnavailable."""
+def start_on_postgres(server: str, kind: type[Started] = Instance, **settings: str) -> Iterator[Tocsin]:
+    """Start a new instance of this kind on a new PostgreSQL database. Raise ServerUnavailable."""
     with (
         create_own_database(server) as database,
-        start_on_database(database, Instance, **settings) as (target, _),
+        start_on_database(database, kind, **settings) as (target, _),
     ):
         yield target
 

@@ -2,8 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -37,12 +36,6 @@ class Started:
     instance: Instance
     database_url: str
 
-    @contextmanager
-    def connected(self, run: str = "") -> Iterator[None]:
-        """Let this process read the tables of this instance."""
-        self.target.connect()
-        yield
-
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @server_option
@@ -65,9 +58,12 @@ def measure(server: str, factor: int) -> tuple[str, bool]:
         empty, large = (_start(stack, server) for _ in range(2))
         filled_s = _fill(large, sizes)
         found = Comparison((EMPTY, LARGE))
-        sides = (Side(EMPTY, empty.target, empty.connected), Side(LARGE, large.target, large.connected))
+        sides = (
+            Side(EMPTY, empty.target, empty.target.connected),
+            Side(LARGE, large.target, large.target.connected),
+        )
         for matching in MATCHING:
-            with large.connected():
+            with large.target.connected():
                 write_rules(_list_keys(large.target), sizes.rules, matching)
             specs = [replace(one, name=f"{one.name}, {matching} matching") for one in shrink(RUNS, factor)]
             measure_in_turns(sides, specs, found=found)
@@ -93,7 +89,7 @@ def _fill(large: Started, sizes: Sizes) -> float:
     """Return the seconds that it took."""
     print(f"writing {sizes.events:,} alerts ...", file=sys.stderr, flush=True)
     started = monotonic()
-    with large.connected():
+    with large.target.connected():
         write_large(large.instance.credentials()["account_id"], sizes)
     return monotonic() - started
 
@@ -111,7 +107,7 @@ def _check_plans(large: Started, rows: int) -> tuple[int, list[str]]:
     large.instance.stop()
     sink = large.target.sink
     assert sink is not None
-    with large.connected():
+    with large.target.connected():
         requests = [
             request
             for way in (Way.WEBHOOK, Way.EVENT, Way.ALERTMANAGER)

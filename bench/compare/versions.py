@@ -5,24 +5,18 @@ time, and each gets a short load in turn, many times. The ratios of neighbouring
 only, and their mean by less: the output has its standard error.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
 
-from bench.compare.options import quick_option, run_or_exit, server_option
+from bench.compare.options import QUICK, quick_option, run_or_exit, server_option
 from bench.compare.turns import Side, format_comparison, measure_in_turns, shrink
 from bench.run import RunSpec
-from bench.servers.instance import Instance
 from bench.servers.other_version import OtherVersion
-from bench.servers.postgres import create_own_database
 from bench.suite import STORM, STORM_16, UNIQUE
-from bench.tocsin import Tocsin, start_on_database
+from bench.tocsin import start_on_postgres
 from bench.traffic import Way
 
-OTHER, THIS = "other", "this"
 RUNS = (
     RunSpec(UNIQUE, 6_000, 6_000, way=Way.EVENT),
     RunSpec(STORM, 10_000, 200, way=Way.EVENT),
@@ -30,8 +24,6 @@ RUNS = (
 )
 # The first alerts after a start are slower.
 WARM_UP = RunSpec("warm-up", 4_000, 200, way=Way.EVENT)
-# The factor of --quick for the alerts; there is one round then.
-QUICK = 20
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,31 +37,20 @@ def main(folder: Path, rounds: int, server: str, quick: bool) -> None:
     FOLDER is a checkout of another commit. Its tables must have the columns that this code reads for its
     verification. `python -m tocsin` of its `.venv` is used if it has one, else the packages of this code.
     """
+    run_or_exit(lambda: measure(folder.resolve(), server, rounds, quick))
+
+
+def measure(folder: Path, server: str, rounds: int, quick: bool) -> tuple[str, bool]:
+    """Return the table. Ratios are those of this code to the other. There is no budget."""
     factor = QUICK if quick else 1
-    run_or_exit(lambda: (measure(folder.resolve(), server, 1 if quick else rounds, factor), True))
-
-
-def measure(folder: Path, server: str, rounds: int, factor: int = 1) -> str:
-    """Return the table. Ratios are those of this code to the other."""
-    with ExitStack() as stack:
-        start = partial(_start, stack, server)
-        sides = (start(OTHER, OtherVersion, code=str(folder)), start(THIS, Instance))
+    with (
+        start_on_postgres(server, OtherVersion, code=str(folder)) as other,
+        start_on_postgres(server) as this,
+    ):
+        sides = (Side("other", other, other.connected), Side("this", this, this.connected))
         measure_in_turns(sides, shrink([WARM_UP], factor), 1)
         found = measure_in_turns(sides, shrink(RUNS, factor), rounds)
-    return format_comparison(found)
-
-
-def _start(stack: ExitStack, server: str, name: str, kind: type[Instance], **settings: str) -> Side:
-    database = stack.enter_context(create_own_database(server))
-    target, _ = stack.enter_context(start_on_database(database, kind, **settings))
-    return Side(name, target, lambda _: _connected(target))
-
-
-@contextmanager
-def _connected(target: Tocsin) -> Iterator[None]:
-    """Let this process read the tables of this target."""
-    target.connect()
-    yield
+    return format_comparison(found), True
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ def find_free_port() -> int:
 class Instance:
     """All processes of one data folder. They can be killed and restarted on the same folder and port."""
 
+    # The interpreter that runs all processes.
     python = sys.executable
 
     def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
