@@ -17,7 +17,7 @@ from bench.servers.sink import Sink
 from bench.traffic import GENERIC, Traffic, Way
 from models.domain.applications import GENERIC as GENERIC_APPLICATION
 from models.domain.applications import PROMETHEUS
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection, db, open_store, store
 from models.tables.services import Integration
 

@@ -1,11 +1,11 @@
-"""Let a worker or clock process do nothing while the installation is paused (models/lifecycle/pause.py)."""
+"""Let a worker or clock process do nothing while the installation is paused (models/processes/pause.py)."""
 
 import functools
 from collections.abc import Callable
 
 import structlog
 
-from models.lifecycle import pause
+from models.processes import pause
 from models.store.base import connection
 
 log = structlog.get_logger()

@@ -17,8 +17,8 @@ from bench.run import percentile
 from bench.servers.instance import Instance
 from bench.traffic import Traffic
 from models.domain.enums import AccountRole
-from models.lifecycle.sign_in import sessions
-from models.lifecycle.sign_in.sessions import Browser
+from models.sign_in import sessions
+from models.sign_in.sessions import Browser
 from models.store.base import connection, store
 from models.tables.accounts import Account, User
 

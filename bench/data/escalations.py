@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from models.domain.enums import AccountRole, IncidentStatus, TargetType, TimerKind, Urgency
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store import bulk
 from models.store.base import connection, db, store
 from models.store.ids import make_short_id, make_uuid

@@ -20,7 +20,7 @@ from models.domain.enums import (
     WorkState,
 )
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store import bulk
 from models.store.base import Table, connection, db, store
 from models.store.ids import make_uuid

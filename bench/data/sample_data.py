@@ -8,7 +8,7 @@ from typing import Any
 
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, AlertType, TeamRole, WorkState
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store import bulk
 from models.store.base import connection, store
 from models.store.ids import make_short_id, make_uuid

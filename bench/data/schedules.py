@@ -6,7 +6,7 @@ from typing import Any
 
 from models.domain.enums import AccountRole, RestrictionType, TargetType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store import bulk
 from models.store.base import connection, store
 from models.store.ids import make_uuid

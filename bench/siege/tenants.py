@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection, store
 from models.tables.teams import EscalationPolicy
 

@@ -44,7 +44,7 @@ class Password(Table):
 
 
 class SignInLink(ObjectTable):
-    """A link that signs a person in once. models/lifecycle/signed_links.py signs its `unique_id`.
+    """A link that signs a person in once. models/links/signed_links.py signs its `unique_id`.
 
     `address`: a digest of the person's address; a changed address invalidates the link.
     """

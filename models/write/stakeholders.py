@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 import peewee
 
+from models.contacts.contact_codes import is_same_address
 from models.domain.channels import STAKEHOLDER_CHANNEL
 from models.domain.effects import MailStakeholders
 from models.domain.enums import AccountRole, MessageKind
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason, make_reason
-from models.lifecycle.contact_codes import is_same_address
 from models.store import bulk
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.lifecycle import signed_links
-from models.lifecycle.sign_in import links
-from models.lifecycle.signed_links import Invitation
+from models.links import signed_links
+from models.links.signed_links import Invitation
+from models.sign_in import links
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.events import Receipt

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.lifecycle.sign_in import sessions
-from models.lifecycle.sign_in.sessions import Browser
+from models.sign_in import sessions
+from models.sign_in.sessions import Browser
 from models.store.base import store
 from models.tables.sign_in import Passkey, Session
 from runtime.settings import load

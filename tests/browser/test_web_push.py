@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import pytest
 
 from models.domain.enums import IncidentStatus, OtherContactType
-from models.lifecycle import signed_links
-from models.lifecycle.signed_links import IncidentLink
+from models.links import signed_links
+from models.links.signed_links import IncidentLink
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.users import ContactMethod, PushSubscription

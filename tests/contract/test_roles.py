@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from models.domain.enums import AccountRole, TeamRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.teams import Team, TeamMember

@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from models.domain.enums import IncidentStatus, NotificationStatus
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection, store
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentLog

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from models.domain.enums import NotificationStatus, OtherContactType
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection, store
 from models.tables.accounts import User
 from models.tables.notifications import Attempt, Notification

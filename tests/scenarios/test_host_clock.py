@@ -6,7 +6,7 @@ import pytest
 import time_machine
 
 from models.domain.enums import TimerKind
-from models.lifecycle.signed_links import IncidentLink, get_signer
+from models.links.signed_links import IncidentLink, get_signer
 from models.store.ids import digest
 from models.tables.accounts import Token
 from models.tables.events import Receipt

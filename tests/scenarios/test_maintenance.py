@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.accounts import bump_version
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentNote

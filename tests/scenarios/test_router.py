@@ -4,7 +4,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import IncidentStatus
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Integration, Service

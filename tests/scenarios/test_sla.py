@@ -7,8 +7,8 @@ import pytest
 from models.domain.effects import ChangeSet
 from models.domain.enums import IncidentStatus, TeamRole
 from models.domain.reasons import make_reason
-from models.lifecycle import offboarding
 from models.load.lane import lock_incident
+from models.people import offboarding
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from models.domain.applications import GENERIC
 from models.domain.enums import Collation, MatchMode, WorkState
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection, db, store
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version

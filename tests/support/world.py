@@ -5,7 +5,7 @@ from datetime import datetime
 
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, TeamRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import Account, User
 from models.tables.services import Integration, Service

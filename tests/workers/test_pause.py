@@ -5,7 +5,7 @@ import peewee
 import pytest
 from dramatiq.brokers.stub import StubBroker
 
-from models.lifecycle import pause
+from models.processes import pause
 from models.tables.accounts import Liveness
 from tocsin.server import dead_mans_switch
 from workers import middleware

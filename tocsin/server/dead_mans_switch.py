@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from models.lifecycle.pause import is_paused
+from models.processes.pause import is_paused
 from models.reports.backlog import Backlog, list_live, measure_backlog
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness

@@ -16,8 +16,9 @@ import structlog
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.domain.enums import AccountRole
-from models.lifecycle import owner_email, provisioning, signed_links
-from models.lifecycle.sign_in import audit, links
+from models.links import signed_links
+from models.people import owner_email, provisioning
+from models.sign_in import audit, links
 from models.store.base import STORE_ERRORS, connection, db, open_store, store
 from models.store.migrate import create_schema
 from models.tables.accounts import Account, Secret, User

@@ -2,11 +2,11 @@
 
 from marshmallow import fields
 
+from models.contacts import contact_codes
+from models.contacts.contact_codes import MAX_ATTEMPTS
+from models.contacts.messages import find_last_code
 from models.domain.channels import CHANNELS
 from models.domain.enums import Verification
-from models.lifecycle import contact_codes
-from models.lifecycle.contact_codes import MAX_ATTEMPTS
-from models.lifecycle.messages import find_last_code
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod

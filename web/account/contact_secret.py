@@ -1,7 +1,7 @@
 """The secret with which webhooks to a contact are signed (under /api/tocsin/)."""
 
 from models.domain.enums import OtherContactType
-from models.lifecycle import webhook_secrets
+from models.keys import webhook_secrets
 from models.store.base import store
 from web.account.notification_preferences import CONTACTS
 from web.http.errors import reject

@@ -3,10 +3,10 @@
 import peewee
 from marshmallow import fields
 
+from models.contacts.contact_codes import is_verified
+from models.contacts.messages import create_test_message
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.lifecycle.contact_codes import is_verified
-from models.lifecycle.messages import create_test_message
 from models.store.base import store
 from models.tables.accounts import get_display_name
 from models.tables.notifications import Attempt, Message

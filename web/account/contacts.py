@@ -8,6 +8,7 @@ from datetime import datetime
 from flask import current_app
 from marshmallow import fields
 
+from models.contacts import contact_codes, contact_links
 from models.domain.channels import (
     CHANNELS,
     CONTACT_TYPES,
@@ -16,7 +17,6 @@ from models.domain.channels import (
     get_channel_name,
 )
 from models.domain.enums import Verification
-from models.lifecycle import contact_codes, contact_links
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.users import ContactMethod

@@ -3,10 +3,10 @@
 
 from typing import Any
 
+from models.contacts.messages import create_invitation, find_last_invitation
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TeamRole
-from models.lifecycle import provisioning
-from models.lifecycle.messages import create_invitation, find_last_invitation
+from models.people import provisioning
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import Account, get_display_name

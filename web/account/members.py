@@ -6,7 +6,7 @@ import peewee
 
 from models.domain.effects import Author
 from models.domain.enums import AccountRole, AuthorKind, TeamRole
-from models.lifecycle import offboarding, provisioning
+from models.people import offboarding, provisioning
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.services import Service
 from models.tables.teams import Team, TeamMember

@@ -10,12 +10,13 @@ import peewee
 from flask import current_app, request
 from marshmallow import fields
 
+from models.contacts import contact_codes
+from models.contacts.messages import find_last_code
+from models.contacts.toll_limits import TollLimits, find_toll_obstacle
 from models.domain.channels import CHANNELS, CONTACT_TYPES, USER_EMAIL_CHANNEL
 from models.domain.enums import OtherContactType, Urgency, Verification
 from models.domain.user_urls import find_network_problem
-from models.lifecycle import contact_codes, provisioning
-from models.lifecycle.messages import find_last_code
-from models.lifecycle.toll_limits import TollLimits, find_toll_obstacle
+from models.people import provisioning
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactCode, ContactMethod, ForwardingRule, NotificationRule
 from runtime.settings import Settings

@@ -7,7 +7,7 @@ from typing import NotRequired, TypedDict, cast
 import peewee
 from marshmallow import fields
 
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import digest
 from models.tables.accounts import Token, User
 from web.account.notification_preferences import UserResource

@@ -9,11 +9,11 @@ from datetime import datetime
 
 import peewee
 
+from models.contacts.contact_codes import is_verified
 from models.domain.channels import CONTACT_TYPES
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import Reason, make_reason
-from models.lifecycle.contact_codes import is_verified
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification

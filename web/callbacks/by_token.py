@@ -7,7 +7,7 @@ POST acts: programs that follow links change nothing.
 
 from flask import Response
 
-from models.lifecycle import signed_links
+from models.links import signed_links
 from models.tables.notifications import Notification
 from models.tables.users import ContactMethod
 from web.callbacks.answer import NOT_FOUND, Answer, answer

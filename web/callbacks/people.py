@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
+from models.contacts.contact_links import enter_link_code
 from models.domain.channels import CONTACT_TYPES
-from models.lifecycle.contact_links import enter_link_code
 from models.store.base import store
 from web.callbacks.answer import NOT_FOUND, Answer, answer, find_contacts
 

@@ -12,7 +12,7 @@ from flask import Response
 
 from models.domain.enums import ContactType, ProviderState
 from models.domain.reasons import make_reason
-from models.lifecycle import reply_codes
+from models.links import reply_codes
 from models.tables.users import ContactMethod
 from pipeline.messages.content import CHOICES
 from web.callbacks.answer import find_contacts

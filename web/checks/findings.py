@@ -7,9 +7,9 @@ from datetime import datetime
 from itertools import groupby
 from typing import TypeVar
 
+from models.contacts.contact_codes import is_same_address, is_verified
 from models.domain.enums import ServiceStatus, TargetType, Urgency
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleOverview
-from models.lifecycle.contact_codes import is_same_address, is_verified
 from models.load import schedule_overview
 from models.load.oncall_config import build_oncall_config, build_policy
 from models.load.schedules import list_usernames

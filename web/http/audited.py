@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import peewee
 from flask import request
 
-from models.lifecycle.sign_in import audit, sessions
+from models.sign_in import audit, sessions
 from models.tables.accounts import User
 from web.http.auth import now, viewer
 from web.http.failed_authentication import get_network

@@ -13,7 +13,7 @@ from flask import Response, request
 
 from models.domain.facts import ScheduleFacts
 from models.domain.identity import derive_uuid
-from models.lifecycle import signed_links
+from models.links import signed_links
 from models.load.schedules import list_usernames, load_schedule_facts
 from models.store.base import store
 from models.store.ids import make_uuid

@@ -7,7 +7,7 @@ import peewee
 from marshmallow import post_load, validate
 
 from models.domain.enums import AssigneeStrategy, TargetType
-from models.lifecycle.provisioning import build_assignment_settings
+from models.people.provisioning import build_assignment_settings
 from models.store.ids import make_uuid
 from models.tables.schedules import Schedule
 from models.tables.services import Service

@@ -12,7 +12,7 @@ from typing import Any
 from flask import Blueprint, Response, current_app, jsonify
 
 from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
-from models.lifecycle.pause import is_paused
+from models.processes.pause import is_paused
 from models.reports import dead_letters
 from models.reports.backlog import has_live
 from models.store import bulk

@@ -7,8 +7,8 @@ import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, MessageKind, Urgency
-from models.lifecycle import signed_links
-from models.lifecycle.signed_links import IncidentLink
+from models.links import signed_links
+from models.links.signed_links import IncidentLink
 from models.tables.accounts import Account, CustomRole, User
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification

@@ -16,7 +16,7 @@ from flask import Response, current_app, make_response, redirect, request
 from models.domain.effects import Author
 from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
 from models.domain.reasons import Reason, make_reason
-from models.lifecycle import signed_links
+from models.links import signed_links
 from models.reports.alert_trace import load_notification_entries
 from models.store.base import store
 from models.store.ids import make_short_id

@@ -9,11 +9,12 @@ from datetime import timedelta
 
 from flask import Response, request
 
+from models.contacts.contact_codes import find_own_contacts, verify_contacts
+from models.contacts.messages import create_test_message
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.lifecycle import provisioning, signed_links
-from models.lifecycle.contact_codes import find_own_contacts, verify_contacts
-from models.lifecycle.messages import create_test_message
-from models.lifecycle.sign_in import audit, passwords
+from models.links import signed_links
+from models.people import provisioning
+from models.sign_in import audit, passwords
 from models.store.base import store
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember

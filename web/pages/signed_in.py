@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from flask import Response, g, request
 
-from models.lifecycle.sign_in import audit, sessions
-from models.lifecycle.sign_in.sessions import Browser
+from models.sign_in import audit, sessions
+from models.sign_in.sessions import Browser
 from models.store.base import STORE_ERRORS, store
 from models.tables.accounts import User
 from models.tables.sign_in import Session

@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from flask import Response, current_app, request
 
+from models.contacts import web_push
+from models.contacts.messages import create_browser_message, create_test_message
+from models.contacts.web_push import Subscription
 from models.domain.user_urls import find_network_problem, find_problem
-from models.lifecycle import signed_links, web_push
-from models.lifecycle.messages import create_browser_message, create_test_message
-from models.lifecycle.web_push import Subscription
+from models.links import signed_links
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod

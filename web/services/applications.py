@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from models.domain.applications import APPLICATIONS, KINDS, Application, get_application
 from models.domain.enums import IntegrationType
-from models.lifecycle import added_applications
+from models.services import added_applications
 from models.tables.accounts import Account
 from models.tables.services import AddedApplication
 from web.http import access

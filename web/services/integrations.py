@@ -8,7 +8,7 @@ from marshmallow import fields
 
 from models.domain.applications import APPLICATIONS, Application, accepts_pings, get_application
 from models.domain.enums import IntegrationType, Urgency
-from models.lifecycle import added_applications, deletion
+from models.services import added_applications, deletion
 from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.services import Integration, Service, SourceSetup

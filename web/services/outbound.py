@@ -10,7 +10,7 @@ from models.domain.channels import OUTBOUND_CHANNEL
 from models.domain.enums import IncidentStatus, IntegrationType, OutboundEvent, OutboundStatus
 from models.domain.reasons import Reason
 from models.domain.user_urls import MAX_URL, find_network_problem, find_problem
-from models.lifecycle.webhook_secrets import create_secret
+from models.keys.webhook_secrets import create_secret
 from models.store.ids import make_uuid
 from models.tables.accounts import Account
 from models.tables.incidents import Incident

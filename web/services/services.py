@@ -9,8 +9,8 @@ from flask import request
 from marshmallow import validate
 
 from models.domain.enums import Collation, ServiceStatus
-from models.lifecycle import deletion
 from models.load.maintenance import load_windows
+from models.services import deletion
 from models.store.base import Table
 from models.tables.accounts import User
 from models.tables.rules import AlertGroupingPolicy

@@ -7,7 +7,7 @@ import peewee
 from marshmallow import fields
 
 from models.domain.enums import IncidentStatus, TeamRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident

@@ -18,5 +18,5 @@ class DeliveryOutcome(Enum):
     OVER_LIMIT = "over limit"  # the user's own address is not verified and got enough messages today
     BUNDLED = "bundled"  # the contact got enough messages, so the notifications go into one later message
     REPORTED_FAILED = "reported failed"  # the provider accepted the message and did not deliver it
-    TOO_EXPENSIVE = "too expensive"  # models/lifecycle/toll_limits.py does not allow the number, or no more
+    TOO_EXPENSIVE = "too expensive"  # models/contacts/toll_limits.py does not allow the number, or no more
     CANCELLED = "cancelled"  # no notification is left to send

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, cast
 
 import peewee
 
+from models.contacts.contact_codes import find_valid_code, is_own_address, is_same_address
+from models.contacts.toll_limits import find_toll_obstacle
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import (
     SLA_KINDS,
@@ -26,12 +28,10 @@ from models.domain.enums import (
 from models.domain.message_limits import UNVERIFIED_LIMIT
 from models.domain.reasons import Reason, make_reason, write_clause
 from models.domain.values import replace
-from models.lifecycle import signed_links
-from models.lifecycle.contact_codes import find_valid_code, is_own_address, is_same_address
-from models.lifecycle.reply_codes import make_reply_code
-from models.lifecycle.sign_in import links
-from models.lifecycle.signed_links import Bundle, IncidentLink, Invitation
-from models.lifecycle.toll_limits import find_toll_obstacle
+from models.links import signed_links
+from models.links.reply_codes import make_reply_code
+from models.links.signed_links import Bundle, IncidentLink, Invitation
+from models.sign_in import links
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.events import Event, Receipt

@@ -2,9 +2,9 @@
 
 import peewee
 
+from models.contacts.contact_codes import is_same_address
 from models.domain.enums import IncidentStatus
 from models.domain.reasons import Reason, make_reason
-from models.lifecycle.contact_codes import is_same_address
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.services import Service

@@ -8,7 +8,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.reports import dead_letters
 from models.store.base import connection
 from models.tables.events import Event, Receipt, list_reasons

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
 from models.load.lane import lock_incident
+from models.people import provisioning
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import User

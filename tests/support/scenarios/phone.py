@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from models.domain.enums import ContactType, Urgency
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.users import ContactMethod, NotificationRule
 from runtime.settings import load

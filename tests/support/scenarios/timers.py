@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.incidents import Incident

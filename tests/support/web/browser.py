@@ -6,8 +6,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from models.lifecycle.sign_in import sessions
-from models.lifecycle.sign_in.sessions import Browser as Known
+from models.sign_in import sessions
+from models.sign_in.sessions import Browser as Known
 from models.store.base import store
 from models.tables.accounts import User
 from web.pages import forms

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 
-from models.lifecycle.sign_in import sessions
-from models.lifecycle.sign_in.sessions import Browser
+from models.sign_in import sessions
+from models.sign_in.sessions import Browser
 from models.store.base import store
 from runtime.settings import load
 from tests.support.alerts import accept

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from models.contacts.messages import create_test_message
 from models.domain.enums import ContactType, MessageStatus
-from models.lifecycle.messages import create_test_message
 from models.reports.backlog import measure_backlog
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod

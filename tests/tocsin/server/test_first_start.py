@@ -18,7 +18,7 @@ import structlog
 
 from models.domain.enums import AccountRole
 from models.domain.identity import is_uuid
-from models.lifecycle.owner_email import OWNER_EMAIL
+from models.people.owner_email import OWNER_EMAIL
 from models.store.base import connection, db, open_store
 from models.store.ids import digest
 from models.tables.accounts import Account, Secret, Token, User

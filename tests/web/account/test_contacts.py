@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from models.contacts import contact_links
 from models.domain.channels import (
     AT_ONCE,
     CHANNELS,
@@ -17,7 +18,6 @@ from models.domain.channels import (
 )
 from models.domain.enums import ContactType, MessageKind, OtherContactType, Urgency, Verification
 from models.domain.values import replace
-from models.lifecycle import contact_links
 from models.store.base import store
 from models.tables.accounts import ConfigVersion
 from models.tables.notifications import Attempt, Message

@@ -3,7 +3,7 @@
 import pytest
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 

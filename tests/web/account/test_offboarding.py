@@ -4,7 +4,7 @@ import pytest
 
 from models.domain.enums import AccountRole, IncidentStatus, NotificationStatus, TaskStatus, TeamRole
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import digest
 from models.tables.accounts import Token, User
 from web.account import tokens

@@ -3,8 +3,9 @@
 import re
 from datetime import timedelta
 
+from models.contacts import contact_codes
 from models.domain.enums import ContactType, Urgency, WorkState
-from models.lifecycle import contact_codes, provisioning
+from models.people import provisioning
 from models.reports import alert_trace
 from models.store.base import store
 from models.store.ids import make_uuid

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import ContactType, IncidentStatus
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import IncidentStatus, OtherContactType
-from models.lifecycle import provisioning, signed_links
-from models.lifecycle.signed_links import IncidentLink
+from models.links import signed_links
+from models.links.signed_links import IncidentLink
+from models.people import provisioning
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification

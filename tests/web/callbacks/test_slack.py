@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import pytest
 from slack_sdk.signature import SignatureVerifier
 
+from models.contacts.contact_links import create_link_code
 from models.domain.enums import IncidentStatus
-from models.lifecycle.contact_links import create_link_code
 from models.store.base import store as get_store
 from models.tables.accounts import User
 from models.tables.callbacks import Callback

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from models.domain.enums import ContactType, IncidentStatus, MessageStatus, NotificationStatus
-from models.lifecycle import signed_links
-from models.lifecycle.reply_codes import MAX_WRONG
+from models.links import signed_links
+from models.links.reply_codes import MAX_WRONG
 from models.store.base import store
 from models.tables.callbacks import Callback, EarlyReport, WrongReply
 from models.tables.incidents import Incident, IncidentLog

@@ -2,8 +2,8 @@
 
 import pytest
 
+from models.contacts.contact_links import create_link_code
 from models.domain.enums import IncidentStatus, MessageStatus
-from models.lifecycle.contact_links import create_link_code
 from models.store.base import db
 from models.store.base import store as get_store
 from models.tables.incidents import Incident

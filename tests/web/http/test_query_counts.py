@@ -7,7 +7,7 @@ from playhouse.test_utils import count_queries
 
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, ContactType, TeamRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import CustomRole
 from models.tables.events import Event, Receipt

@@ -6,7 +6,7 @@ import pytest
 from playhouse.test_utils import count_queries
 
 from models.domain.enums import NotificationStatus, TimerKind
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import store
 from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident, IncidentLog

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_short_id
 from models.tables.accounts import User
 from models.tables.incidents import Incident

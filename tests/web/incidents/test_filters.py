@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident
 from models.tables.postmortems import Postmortem, PostmortemIncident

@@ -9,7 +9,7 @@ import pytest
 from werkzeug.test import EnvironBuilder
 
 from models.domain.applications import HEARTBEAT
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import store
 from models.tables.events import Receipt
 from models.tables.services import Integration

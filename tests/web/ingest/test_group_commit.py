@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from models.domain.applications import GENERIC
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import db
 from models.tables.events import Receipt
 from tests.support.polling import wait_until

@@ -3,7 +3,7 @@
 import pytest
 
 from models.domain.applications import GENERIC
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.routers import GlobalRouter

@@ -10,8 +10,9 @@ import pytest
 import vobject
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning, signed_links
+from models.links import signed_links
 from models.load.schedules import load_schedule_facts
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import TargetType
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.schedules import Schedule, ScheduleOverride

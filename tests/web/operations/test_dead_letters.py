@@ -9,7 +9,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.reports import dead_letters
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.routers import GlobalRouter

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from models.lifecycle import pause
+from models.processes import pause
 from models.store.base import db
 from models.store.limits import WEB, Limits, Use
 from models.tables.accounts import Liveness

@@ -4,7 +4,7 @@ import time
 from contextlib import ExitStack
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.accounts import bump_version
 from tests.support.rules import action, add_rule
 from tests.support.scenarios.timers import set_policy

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from models.domain.enums import MessageKind
-from models.lifecycle.signed_links import Bundle, IncidentLink, get_signer
+from models.links.signed_links import Bundle, IncidentLink, get_signer
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from tests.support.delivery.http_channels import alert_at

@@ -6,8 +6,8 @@ import pytest
 
 from models.domain.enums import IncidentStatus, TargetType
 from models.domain.reasons import make_reason
-from models.lifecycle import signed_links
-from models.lifecycle.signed_links import IncidentLink
+from models.links import signed_links
+from models.links.signed_links import IncidentLink
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.incidents import Incident, IncidentLog, IncidentNote, IncidentResponder

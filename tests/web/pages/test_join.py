@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import MessageStatus
-from models.lifecycle import signed_links
-from models.lifecycle.sign_in import passwords
-from models.lifecycle.signed_links import LIFETIME, IncidentLink, Invitation
+from models.links import signed_links
+from models.links.signed_links import LIFETIME, IncidentLink, Invitation
+from models.sign_in import passwords
 from models.tables.accounts import Account, Token, User
 from models.tables.notifications import Message
 from models.tables.teams import Team

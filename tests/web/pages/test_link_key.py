@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from models.lifecycle import signed_links
-from models.lifecycle.signed_links import IncidentLink, Invitation
+from models.links import signed_links
+from models.links.signed_links import IncidentLink, Invitation
 from models.tables.accounts import Secret
 from tests.support.alerts import accept
 from tests.support.processes import tocsin

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 
 from models.domain.enums import AccountRole, TeamRole
-from models.lifecycle.sign_in import sessions
+from models.sign_in import sessions
 from models.store.base import store
 from models.store.ids import digest
 from models.tables.accounts import CustomRole, User

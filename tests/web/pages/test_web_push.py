@@ -6,10 +6,11 @@ from html import unescape
 
 import pytest
 
+from models.contacts.web_push import get_keys
 from models.domain.enums import OtherContactType
-from models.lifecycle import provisioning, signed_links
-from models.lifecycle.signed_links import IncidentLink, Invitation
-from models.lifecycle.web_push import get_keys
+from models.links import signed_links
+from models.links.signed_links import IncidentLink, Invitation
+from models.people import provisioning
 from models.tables.accounts import ConfigVersion, Secret, User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod, NotificationRule, PushSubscription

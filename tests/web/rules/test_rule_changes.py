@@ -10,7 +10,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection
 from models.tables.events import Event, Receipt
 from tests.support.polling import wait_until

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from models.domain.applications import APPLICATIONS, GENERIC
-from models.lifecycle import added_applications, provisioning
+from models.people import provisioning
+from models.services import added_applications
 from models.store.ids import make_uuid
 from models.tables.events import Event
 from models.tables.incidents import Incident

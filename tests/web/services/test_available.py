@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.teams import Team

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from models.domain.applications import GENERIC
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_short_id, make_uuid
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentTag

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.maintenance import Maintenance, MaintenanceService
 
 START, END = "2026-03-08T22:00:00Z", "2026-03-08T23:30:00Z"

@@ -9,8 +9,8 @@ from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.lifecycle import provisioning
 from models.load.lane import lock_incident
+from models.people import provisioning
 from models.store.base import connection, store
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, Receipt, list_reasons

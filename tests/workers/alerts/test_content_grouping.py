@@ -7,7 +7,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Event, list_reasons

@@ -8,8 +8,8 @@ import pytest
 
 from models.domain.applications import HEARTBEAT
 from models.domain.enums import RouterAction
-from models.lifecycle import provisioning
 from models.load.lane import lock_service
+from models.people import provisioning
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.base import connection, db

@@ -8,7 +8,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.accounts import Account
 from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import Incident, IncidentLog

@@ -14,7 +14,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import SqliteStore, connection, db
 from models.store.ids import make_uuid
 from models.tables.events import Entity, Event, Receipt, list_reasons

@@ -13,9 +13,9 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.domain.values import replace
-from models.lifecycle import provisioning
-from models.lifecycle.provisioning import bump_version
 from models.load.lane import lock_service
+from models.people import provisioning
+from models.people.provisioning import bump_version
 from models.store.base import connection, db
 from models.store.base import store as get_store
 from models.tables.events import Event, Receipt

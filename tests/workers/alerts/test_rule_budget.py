@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification

@@ -10,7 +10,7 @@ from models.domain.applications import GENERIC
 from models.domain.enums import Urgency, WorkState
 from models.domain.reasons import from_json, make_reason
 from models.domain.values import replace
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version
 from models.tables.events import Event, list_reasons

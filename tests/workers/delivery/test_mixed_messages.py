@@ -14,7 +14,7 @@ from models.domain.enums import (
     Urgency,
 )
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import store
 from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from models.contacts.messages import create_invitation, create_test_message
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
 from models.domain.reasons import make_reason
-from models.lifecycle.messages import create_invitation, create_test_message
 from models.reports.alert_trace import build_trace
 from models.tables.accounts import User
 from models.tables.events import Receipt

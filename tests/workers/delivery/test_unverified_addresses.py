@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from models.contacts import contact_codes
+from models.contacts.messages import create_invitation
 from models.domain.enums import IncidentStatus, MessageKind, MessageStatus, NotificationStatus
 from models.domain.message_limits import UNVERIFIED_LIMIT
 from models.domain.reasons import make_reason
-from models.lifecycle import contact_codes, provisioning
-from models.lifecycle.messages import create_invitation
+from models.people import provisioning
 from models.reports.alert_trace import build_trace
 from models.tables.accounts import User
 from models.tables.events import Receipt

@@ -12,8 +12,8 @@ from models.domain.applications import OUTGOING_WEBHOOK
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus, IntegrationType, OutboundStatus
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
-from models.lifecycle.webhook_secrets import create_secret
+from models.keys.webhook_secrets import create_secret
+from models.people import provisioning
 from models.reports import backlog, metrics_page
 from models.store.base import store
 from models.store.ids import make_uuid

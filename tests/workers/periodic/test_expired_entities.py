@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.applications import KINDS
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.tables.accounts import bump_version

@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.domain.enums import ServiceStatus, WorkState
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import connection
 from models.store.ids import make_uuid
 from models.tables.accounts import bump_version

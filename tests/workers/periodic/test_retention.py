@@ -10,7 +10,7 @@ import pytest
 
 from bench.servers.plans import list_scans
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.base import db, store
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import RateLimit, Token

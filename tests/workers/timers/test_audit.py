@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.domain.reasons import describe, make_reason
-from models.lifecycle import provisioning
 from models.load.lane import lock_services
+from models.people import provisioning
 from models.store.base import store
 from models.tables.incidents import Incident
 from models.tables.services import Service

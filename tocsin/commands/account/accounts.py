@@ -8,8 +8,8 @@ from datetime import timedelta
 import click
 
 from models.domain.enums import AccountRole
-from models.lifecycle import offboarding, provisioning
-from models.lifecycle.sign_in import audit, people
+from models.people import offboarding, provisioning
+from models.sign_in import audit, people
 from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
 from models.tables.accounts import Account, Token, User

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import click
 
+from models.contacts.messages import create_test_message
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.lifecycle.messages import create_test_message
 from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
 from models.tables.accounts import User

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from models.lifecycle import pause
+from models.processes import pause
 from models.reports.due_work import DueWork, list_due_work
 from models.store.backup.backup import back_up
 from models.store.backup.backup import restore as restore_rows

@@ -2,7 +2,7 @@
 
 import click
 
-from models.lifecycle import signed_links
+from models.links import signed_links
 from tocsin.commands.account.accounts import write_transaction
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import structlog
 
-from models.lifecycle import leases
-from models.lifecycle.pause import is_paused
+from models.processes import leases
+from models.processes.pause import is_paused
 from models.store.base import STORE_ERRORS, connection, store
 from models.store.limits import Use
 from runtime.settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from models.lifecycle import leases
+from models.processes import leases
 from models.store.base import STORE_ERRORS, connection, store
 from models.store.ids import digest
 from runtime import metrics

@@ -11,11 +11,11 @@ from datetime import datetime
 import peewee
 from flask import Response, current_app, request
 
+from models.contacts.contact_codes import is_same_address
+from models.contacts.messages import create_message
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind, SwapState
 from models.domain.facts import ScheduleFacts
-from models.lifecycle.contact_codes import is_same_address
-from models.lifecycle.messages import create_message
 from models.load.schedules import load_schedule_facts
 from models.store.base import store
 from models.store.ids import make_uuid

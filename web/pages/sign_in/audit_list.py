@@ -2,7 +2,7 @@
 
 from flask import Response, request
 
-from models.lifecycle.sign_in import audit
+from models.sign_in import audit
 from models.tables.accounts import get_display_name
 from pipeline.messages.times import format_time
 from web.http.auth import viewer

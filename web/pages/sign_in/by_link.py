@@ -2,9 +2,9 @@
 
 from flask import Response
 
-from models.lifecycle import signed_links
-from models.lifecycle.sign_in import limits, links
-from models.lifecycle.sign_in.limits import TooMany
+from models.links import signed_links
+from models.sign_in import limits, links
+from models.sign_in.limits import TooMany
 from models.tables.accounts import get_display_name
 from models.tables.sign_in import Password, SignInLink
 from web.http.auth import now

@@ -10,11 +10,11 @@ from datetime import datetime
 import structlog
 from flask import Response, current_app, request
 
+from models.contacts.messages import create_sign_in_message
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.lifecycle.messages import create_sign_in_message
-from models.lifecycle.sign_in import audit, limits, links
-from models.lifecycle.sign_in.limits import TooMany
-from models.lifecycle.sign_in.people import find_people, has_verified_address
+from models.sign_in import audit, limits, links
+from models.sign_in.limits import TooMany
+from models.sign_in.people import find_people, has_verified_address
 from models.store.base import connection, store
 from web.http.auth import now
 from web.http.errors import Busy

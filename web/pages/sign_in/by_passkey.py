@@ -30,8 +30,8 @@ from webauthn.helpers.structs import (
 from webauthn.registration.verify_registration_response import VerifiedRegistration
 
 from models.domain.identity import is_uuid
-from models.lifecycle.sign_in import audit, limits, steps
-from models.lifecycle.sign_in.limits import Limit, TooMany
+from models.sign_in import audit, limits, steps
+from models.sign_in.limits import Limit, TooMany
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name

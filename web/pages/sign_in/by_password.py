@@ -2,9 +2,9 @@
 
 from flask import Response, current_app, request
 
-from models.lifecycle.sign_in import audit, limits, passwords
-from models.lifecycle.sign_in.limits import TooMany
-from models.lifecycle.sign_in.people import find_people, has_verified_address
+from models.sign_in import audit, limits, passwords
+from models.sign_in.limits import TooMany
+from models.sign_in.people import find_people, has_verified_address
 from models.store.base import store
 from models.tables.accounts import User
 from web.http.auth import now

@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from flask import Response, current_app, request
 
-from models.lifecycle.contact_codes import verify_contacts
-from models.lifecycle.sign_in import identities, limits, sessions, steps
-from models.lifecycle.sign_in.identities import ProvenIdentity
-from models.lifecycle.sign_in.limits import TooMany
+from models.contacts.contact_codes import verify_contacts
+from models.sign_in import identities, limits, sessions, steps
+from models.sign_in.identities import ProvenIdentity
+from models.sign_in.limits import TooMany
 from models.store.base import store
 from models.tables.accounts import User
 from runtime.settings import Settings

@@ -21,8 +21,8 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from models.lifecycle.sign_in.identities import SUBJECT_LIMIT, ProvenIdentity, read_groups
-from models.lifecycle.sign_in.sessions import RECENT
+from models.sign_in.identities import SUBJECT_LIMIT, ProvenIdentity, read_groups
+from models.sign_in.sessions import RECENT
 from models.store.ids import make_token
 from runtime.setting_values import is_private_url
 from runtime.settings import Settings

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from models.contacts.web_push import Keys, Subscription, find_subscription, get_keys
 from models.domain.reasons import make_reason
-from models.lifecycle.web_push import Keys, Subscription, find_subscription, get_keys
 from models.store.base import connection
 from pipeline.messages.shortening import shorten_text
 from runtime.settings import Settings

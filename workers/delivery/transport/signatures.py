@@ -5,7 +5,7 @@ import hmac
 from base64 import b64decode, b64encode
 from datetime import datetime
 
-from models.lifecycle.webhook_secrets import PREFIX
+from models.keys.webhook_secrets import PREFIX
 
 
 def build_headers(secret: str, message_id: str, at: datetime, body: bytes) -> dict[str, str]:

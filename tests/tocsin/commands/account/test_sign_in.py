@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from models.lifecycle.sign_in import links, passwords, sessions
-from models.lifecycle.signed_links import get_signer
+from models.links.signed_links import get_signer
+from models.sign_in import links, passwords, sessions
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Password, Session, SignInLink

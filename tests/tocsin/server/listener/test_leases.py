@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from models.lifecycle import leases
+from models.processes import leases
 from tocsin.server.listener.process import DEADLINE_S, RENEW_S
 
 SECOND = timedelta(seconds=1)

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
+from models.contacts.contact_links import create_link_code
 from models.domain.enums import IncidentStatus
-from models.lifecycle.contact_links import create_link_code
 from models.store.base import store as get_store
 from models.tables.incidents import Incident
 from models.tables.users import ContactMethod

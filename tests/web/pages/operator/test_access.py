@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import AccountRole, TeamRole, WorkState
 from models.domain.reasons import make_reason
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.events import Event, Receipt

@@ -10,8 +10,8 @@ import pytest
 
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, MessageKind, SwapState, TeamRole
-from models.lifecycle import offboarding
 from models.load.schedules import load_schedule_facts
+from models.people import offboarding
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message

@@ -3,7 +3,7 @@
 import pytest
 
 from models.domain.enums import AccountRole
-from models.lifecycle.sign_in import audit
+from models.sign_in import audit
 from models.store.base import store
 from models.tables.accounts import Token
 from models.tables.sign_in import AuditEntry

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.lifecycle.sign_in import limits, links
-from models.lifecycle.signed_links import Invitation, get_signer
+from models.links.signed_links import Invitation, get_signer
+from models.sign_in import limits, links
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Session, SignInLink

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from models.lifecycle.sign_in import links
+from models.sign_in import links
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from models.lifecycle.sign_in import limits, passwords
+from models.sign_in import limits, passwords
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Session, SignInRate

@@ -13,7 +13,7 @@ from joserfc.jwk import OctKey, RSAKey
 
 from models.domain.enums import AccountRole, TeamRole
 from models.domain.values import replace
-from models.lifecycle.sign_in import identities, people, sessions
+from models.sign_in import identities, people, sessions
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Identity, Session, SignInStep

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.lifecycle.sign_in import links, passwords, people
-from models.lifecycle.signed_links import Invitation, get_signer
+from models.links.signed_links import Invitation, get_signer
+from models.sign_in import links, passwords, people
 from models.store.base import store
 from models.tables.accounts import Token
 from models.tables.sign_in import Passkey, Password, Session

@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from models.contacts import messages
 from models.domain.enums import ContactType, OtherContactType
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.lifecycle import messages, webhook_secrets
+from models.keys import webhook_secrets
 from models.store.ids import make_uuid
 from models.tables.users import ContactMethod
 from pipeline.messages.content import Action, LabelledLink, LabelledText, MessageContent

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from http_ece import decrypt
 from py_vapid import Vapid02
 
-from models.lifecycle import web_push
-from models.lifecycle.messages import create_test_message
-from models.lifecycle.web_push import Subscription, get_keys
+from models.contacts import web_push
+from models.contacts.messages import create_test_message
+from models.contacts.web_push import Subscription, get_keys
 from models.tables.accounts import Secret
 from models.tables.users import ContactMethod, NotificationRule, PushSubscription
 from runtime.settings import load

@@ -8,11 +8,11 @@ import hmac
 import secrets
 from datetime import datetime, timedelta
 
+from models.contacts.messages import create_message
 from models.domain import addresses
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
-from models.lifecycle.messages import create_message
-from models.lifecycle.provisioning import create_default_rules
+from models.people.provisioning import create_default_rules
 from models.store.base import store
 from models.tables.accounts import User
 from models.tables.notifications import Message

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from models.contacts.contact_links import LIFE, create_link_code, enter_link_code
 from models.domain.enums import ContactType
-from models.lifecycle import provisioning
-from models.lifecycle.contact_links import LIFE, create_link_code, enter_link_code
+from models.people import provisioning
 from models.tables.users import ContactLink, ContactMethod
 
 SLACK = ContactType.SLACK

@@ -1,6 +1,6 @@
 """Links that sign a person in once: printed in a terminal, or sent by mail.
 
-models/lifecycle/signed_links.py makes the token of a link from its unique_id.
+models/links/signed_links.py makes the token of a link from its unique_id.
 """
 
 from datetime import datetime, timedelta

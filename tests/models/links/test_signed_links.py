@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from itsdangerous import URLSafeSerializer
 
-from models.lifecycle import signed_links
-from models.lifecycle.signed_links import (
+from models.links import signed_links
+from models.links.signed_links import (
     LIFETIME,
     BadLink,
     CalendarFeed,

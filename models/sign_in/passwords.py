@@ -6,7 +6,7 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from models.lifecycle.sign_in import sessions
+from models.sign_in import sessions
 from models.store import bulk
 from models.tables.accounts import User
 from models.tables.sign_in import Password

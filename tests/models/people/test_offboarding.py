@@ -1,7 +1,7 @@
 """Transfer of the ownership of an account."""
 
 from models.domain.enums import AccountRole
-from models.lifecycle.offboarding import transfer_ownership
+from models.people.offboarding import transfer_ownership
 from models.tables.accounts import ConfigVersion, User
 from models.tables.teams import Team
 

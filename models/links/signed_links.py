@@ -6,7 +6,7 @@ contains:
 - incident link: row numbers (incident, user, notification) and the time of expiry
 - bundle: row numbers (message, user) and the time of expiry
 - invitation: the user, a digest of the invited address and the time of expiry
-- sign-in: the unique_id of a row with its person and its end (models/lifecycle/sign_in/links.py)
+- sign-in: the unique_id of a row with its person and its end (models/sign_in/links.py)
 - calendar feed: what the calendar shows, the user and a digest of the user's calendar key
 
 A token of one kind is not valid for another kind. The signing key is a row of the database, so that all
@@ -158,7 +158,7 @@ class Signer:
         return str(unique_id)
 
     def sign_reply(self, message_id: str) -> bytes:
-        """Return a signature of an outgoing message, for models/lifecycle/reply_codes.py."""
+        """Return a signature of an outgoing message, for models/links/reply_codes.py."""
         return self._replies.get_signature(message_id)
 
     def sign_feed(self, feed: CalendarFeed) -> str:

@@ -9,7 +9,7 @@ import peewee
 import structlog
 
 from models.domain.enums import AccountRole
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.tables.accounts import Account, Secret, User, bump_version
 from models.tables.users import ContactMethod
 from runtime.setting_values import BadSetting

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from models.domain.addresses import is_same_address
 from models.domain.enums import TeamRole
-from models.lifecycle.sign_in import audit, sessions
-from models.lifecycle.sign_in.people import MAX_ACCOUNTS, find_people, has_verified_address
+from models.sign_in import audit, sessions
+from models.sign_in.people import MAX_ACCOUNTS, find_people, has_verified_address
 from models.store.ids import make_uuid
 from models.tables.accounts import Account, User, bump_version
 from models.tables.sign_in import Identity

@@ -20,8 +20,8 @@ from models.domain.enums import (
     TimerKind,
 )
 from models.domain.reasons import make_reason
-from models.lifecycle.sign_in import audit
-from models.lifecycle.sign_in.people import remove_ways
+from models.sign_in import audit
+from models.sign_in.people import remove_ways
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import make_uuid

@@ -6,7 +6,7 @@ from itertools import islice
 import peewee
 
 from models.domain.addresses import is_same_address, normalize
-from models.lifecycle.sign_in import audit, sessions
+from models.sign_in import audit, sessions
 from models.tables.accounts import Account, User
 from models.tables.sign_in import Identity, Passkey, Password, Session, SignInLink
 

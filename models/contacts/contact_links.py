@@ -7,7 +7,7 @@ is stored.
 import secrets
 from datetime import datetime, timedelta
 
-from models.lifecycle.provisioning import create_default_rules
+from models.people.provisioning import create_default_rules
 from models.store import bulk
 from models.store.ids import digest
 from models.tables.users import ContactLink, ContactMethod

@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
-from models.lifecycle import offboarding
+from models.people import offboarding
 from models.store.base import store
 from models.store.ids import make_uuid
 from models.tables.schedules import Schedule, ScheduleOverride

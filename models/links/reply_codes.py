@@ -10,7 +10,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from models.domain.enums import ContactType, MessageStatus
-from models.lifecycle import signed_links
+from models.links import signed_links
 from models.store.base import store
 from models.store.ids import digest
 from models.tables.callbacks import WrongReply

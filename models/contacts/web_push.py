@@ -10,7 +10,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from models.domain.enums import OtherContactType
-from models.lifecycle import provisioning
+from models.people import provisioning
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import digest

@@ -1,0 +1,1 @@
+"""Create the secrets with which outgoing requests are signed."""

@@ -1,1 +1,0 @@
-"""Create and remove accounts, members, teams, invitations and signed links."""

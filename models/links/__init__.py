@@ -1,0 +1,1 @@
+"""Sign the links and codes in messages, and read them."""

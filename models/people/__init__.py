@@ -1,0 +1,1 @@
+"""Create accounts, members and teams, remove members, and hand an account over."""
