@@ -13,7 +13,7 @@ from models.domain.values import Value, list_fields, replace
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
-from pipeline.stakeholders import STAGE, decide
+from pipeline.stages.alert_stakeholders import STAGE, decide
 from pipeline.topology import Segment, Stage
 
 

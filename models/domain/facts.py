@@ -227,7 +227,7 @@ class OnCallConfig:
     - `managers` and `owner` (usernames): the last resort, if an escalation run notifies nobody.
     - `next_targets`: the position of the next target, by row number of a round robin policy.
     - `processed_at`: when the alert or timer is processed, if that can be later than its own time (see
-      schedules/escalation/notifications.py).
+      schedules/escalation/person_notifications.py).
     """
 
     policies: Mapping[int, PolicyFacts] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from models.reports.repeated_alerts import RepeatedIncident, describe
 # People and causes that an answer names.
 MAX_NAMED = 20
 MAX_CAUSES = 5
-# Sources whose alerts are not stored again while they say nothing new (pipeline/resent_alerts.py).
+# Sources whose alerts are not stored again while they say nothing new (pipeline/stages/resent_alerts.py).
 _SENT_AGAIN = frozenset({"alertmanager", "expired"})
 # A mail that an incident is resolved tells people later that they were notified.
 _RECOVERY = NotificationKind.RECOVERY

@@ -143,7 +143,7 @@ class Entity(Table):
     resolved_at = UtcField(null=True)
     # The unique_id of the last alert that was deferred, while the entity is still firing.
     deferred_alert = peewee.CharField(max_length=22, null=True)
-    # For alerts that their source sends again while they fire (pipeline/resent_alerts.py).
+    # For alerts that their source sends again while they fire (pipeline/stages/resent_alerts.py).
     expires_at = UtcField(null=True)
     repeats_at = UtcField(null=True)
 

@@ -55,7 +55,7 @@ from models.write.message_updates import mark_messages
 from models.write.notifications import NewNotification, cancel_pending, write_notifications
 from models.write.outbound import write_outbound
 from models.write.recoveries import write_recoveries
-from models.write.stakeholders import write_stakeholder_mails
+from models.write.stakeholder_messages import write_stakeholder_mails
 from models.write.timers import write_timers
 
 Kind = type[Effect] | type[EventState]

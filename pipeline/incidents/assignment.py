@@ -21,7 +21,7 @@ from pipeline.incidents.escalation_run import (
     save_with_timers,
     start_escalation,
 )
-from schedules.escalation.notifications import (
+from schedules.escalation.person_notifications import (
     build_notifications,
     get_recipient,
     get_routing_time,

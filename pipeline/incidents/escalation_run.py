@@ -19,7 +19,7 @@ from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation
-from schedules.escalation.notifications import build_notifications, get_recipient, get_routing_time
+from schedules.escalation.person_notifications import build_notifications, get_recipient, get_routing_time
 
 # For an incident without a running escalation: no policies and no people are needed.
 EMPTY_CONFIG = OnCallConfig()

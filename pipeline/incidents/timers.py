@@ -15,7 +15,7 @@ from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts, Tim
 from models.domain.reasons import make_reason
 from models.domain.values import replace
 from schedules.escalation import escalation
-from schedules.escalation.notifications import get_status_reason
+from schedules.escalation.person_notifications import get_status_reason
 from schedules.timers import sla
 
 Expect = Callable[[IncidentState, ServiceFacts | None, OnCallConfig], Iterable[TimerState]]

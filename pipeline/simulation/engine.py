@@ -46,7 +46,7 @@ from pipeline.rules.rulesets import Interrupted
 from pipeline.run_stages import AlertInProgress, parse_options, run_stages
 from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE, build_segments
-from schedules.escalation.notifications import get_cancel_reason
+from schedules.escalation.person_notifications import get_cancel_reason
 from schedules.maintenance import find_in_force
 
 # The maximum number of simulated events, and of timers that fire.

@@ -10,13 +10,14 @@ from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceSta
 from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
-from pipeline import incidents, resent_alerts
+from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
-from pipeline.grouping import get_keys
+from pipeline.incidents.grouping import get_keys
 from pipeline.lane_state import LaneState
+from pipeline.stages import resent_alerts
 from pipeline.stages.incident import opens_incident
 from pipeline.stages.incident_details import build_details
-from schedules.escalation.notifications import get_routing_time
+from schedules.escalation.person_notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
 

@@ -9,7 +9,7 @@ from models.domain.facts import IncidentContext, IntegrationFacts, ServiceFacts
 from models.domain.reasons import Reason, make_reason
 from pipeline import incidents
 from pipeline.alert import NO_OPTIONS, Alert, build_alert_author, get_urgency
-from pipeline.grouping import get_keys
+from pipeline.incidents.grouping import get_keys
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.stages.incident_details import build_details, build_tasks

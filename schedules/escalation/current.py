@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from models.domain.facts import OnCallConfig, PersonFacts, ScheduleFacts
-from schedules.escalation.notifications import get_recipient
+from schedules.escalation.person_notifications import get_recipient
 from schedules.escalation.targets import get_people_on_call
 from schedules.oncall.local_time import DAY
 from schedules.oncall.shifts import FullShift, find_handoff, fit_end, list_current, list_joined_shifts

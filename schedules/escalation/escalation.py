@@ -13,7 +13,7 @@ from models.domain.enums import IncidentStatus, NotificationKind
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, PolicyFacts
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
-from schedules.escalation.notifications import MINUTE, build_notifications, list_names
+from schedules.escalation.person_notifications import MINUTE, build_notifications, list_names
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 
 

@@ -7,7 +7,7 @@ from models.domain.effects import AddResponder, Effect
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, PersonFacts, PolicyFacts
 from models.domain.reasons import Reason, make_reason
-from schedules.escalation import escalation, notifications
+from schedules.escalation import escalation, person_notifications
 from schedules.escalation.targets import find_first_people
 
 
@@ -37,7 +37,7 @@ def request_responders(context: IncidentContext, requests: Iterable[ResponderReq
 
 def build_key_prefix(incident: str, request: str) -> str:
     """Return the common beginning of the keys of all notifications of a request."""
-    return notifications.build_key_prefix(incident, NotificationKind.RESPONDER, request)
+    return person_notifications.build_key_prefix(incident, NotificationKind.RESPONDER, request)
 
 
 def _request_responder(context: IncidentContext, request: ResponderRequest) -> Iterable[Effect]:
@@ -57,19 +57,19 @@ def _request_responder(context: IncidentContext, request: ResponderRequest) -> I
     why = make_reason("asked_to_help", by=context.author.name)
     kind = NotificationKind.RESPONDER
     for person in people:
-        yield from notifications.build_notifications(context, person, kind, request.unique_id, why)
+        yield from person_notifications.build_notifications(context, person, kind, request.unique_id, why)
 
 
 def _find_people(context: IncidentContext, request: ResponderRequest) -> tuple[list[PersonFacts], Reason]:
     """Return the people whom a request notifies, and the reason for the timeline."""
     config, by, now = context.config, context.author.name, context.now
     if request.person is not None:
-        names = notifications.list_names([request.person], config, now)
+        names = person_notifications.list_names([request.person], config, now)
         return [request.person], make_reason("responder_asked", people=names, by=by)
     policy = request.policy.name if request.policy else ""
     people = find_first_people(request.policy, config, now)
     if people:
-        names = notifications.list_names(people, config, now)
+        names = person_notifications.list_names(people, config, now)
         return people, make_reason("responder_policy_asked", policy=policy, people=names, by=by)
     people, fallback = escalation.get_last_resort(config)
     return people, make_reason("responder_policy_empty", policy=policy, by=by).add(fallback)

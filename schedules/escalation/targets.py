@@ -9,7 +9,7 @@ from models.domain.effects import AdvanceRoundRobin, Effect
 from models.domain.enums import TargetType
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
 from models.domain.reasons import Reason, make_reason
-from schedules.escalation.notifications import get_routing_time
+from schedules.escalation.person_notifications import get_routing_time
 from schedules.oncall.oncall import Shift, list_on_call
 
 

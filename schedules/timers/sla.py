@@ -21,7 +21,7 @@ from models.domain.facts import (
 )
 from models.domain.reasons import Reason, format_duration, make_reason
 from schedules.escalation.escalation import get_last_resort
-from schedules.escalation.notifications import LATE_AFTER, build_immediate, list_names
+from schedules.escalation.person_notifications import LATE_AFTER, build_immediate, list_names
 
 NOTIFICATION_KINDS = {
     SlaTargetKind.ACKNOWLEDGE: NotificationKind.SLA_ACKNOWLEDGE,

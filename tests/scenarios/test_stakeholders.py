@@ -16,7 +16,7 @@ from models.tables.events import Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from models.tables.stakeholders import StakeholderAddress, StakeholderMail
-from models.write import stakeholders as writer
+from models.write import stakeholder_messages as writer
 from tests.support.alerts import accept
 from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, deliver_to

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from flask import request
 from marshmallow import fields
 
-from models.reports.figures.notifications import count_by_channel
+from models.reports.figures.notifications_by_channel import count_by_channel
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.concurrency_limit import ConcurrencyLimit

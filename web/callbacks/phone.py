@@ -14,7 +14,7 @@ from models.domain.reasons import make_reason
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from models.tables.services import Service
-from pipeline.calls import REPEAT, build_question, build_statement, say
+from pipeline.messages.calls import REPEAT, build_question, build_statement, say
 from pipeline.messages.content import CHOICES, MessageContent, Recipient, list_offered
 from pipeline.messages.incidents import MAX_LISTED, IncidentSummary, build_incidents_content
 from web.callbacks.received import is_new

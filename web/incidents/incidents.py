@@ -13,7 +13,7 @@ from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, Serv
 from models.domain.reasons import make_reason
 from models.domain.values import replace
 from models.load.lane import load_service_config, lock_incident
-from models.load.notifications import load_notifications
+from models.load.notification_facts import load_notifications
 from models.load.oncall_config import load_people, lock_next_target
 from models.store.base import store
 from models.store.ids import make_short_id

@@ -1,6 +1,6 @@
 """Grouping policies: which alerts of a service become one incident, while its collation is 3.
 
-Contract sections 3.12 and 4.3. pipeline/grouping.py applies them.
+Contract sections 3.12 and 4.3. pipeline/incidents/grouping.py applies them.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from marshmallow import ValidationError, validate
 from models.domain.enums import MatchMode
 from models.tables.rules import AlertGroupingPolicy
 from models.tables.services import Service
-from pipeline.grouping import STATIC_FIELDS
+from pipeline.incidents.grouping import STATIC_FIELDS
 from pipeline.rules.conditions import paths
 from web.http import access
 from web.http.auth import now, viewer

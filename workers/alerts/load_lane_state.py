@@ -22,7 +22,7 @@ from models.load.oncall_config import load_next_targets
 from models.store.base import store
 from models.tables.services import Service
 from pipeline.lane_state import LaneKey, LaneState, split_keys
-from schedules.escalation.notifications import LATE_AFTER
+from schedules.escalation.person_notifications import LATE_AFTER
 from workers import config_cache
 from workers.config_cache import LaneConfig
 

@@ -11,7 +11,7 @@ from models.store.base import store
 from models.tables.notifications import Message, Notification, get_reason_key
 from models.write.apply import apply
 from pipeline.incidents.escalation_run import take_step_early
-from schedules.escalation.notifications import build_key_prefix
+from schedules.escalation.person_notifications import build_key_prefix
 
 log = structlog.get_logger()
 

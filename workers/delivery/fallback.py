@@ -22,7 +22,7 @@ from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 from runtime import metrics
 
-# The end of the key of a notification to this address (schedules/escalation/notifications.py).
+# The end of the key of a notification to this address (schedules/escalation/person_notifications.py).
 USER_EMAIL_SUFFIX = ":account:-"
 
 
@@ -136,7 +136,7 @@ def load_message(row: int) -> Message:
 def get_base_key(key: str) -> str:
     """Return a notification's key without contact and rule: incident, kind, reason key and person.
 
-    The format is from schedules/escalation/notifications.py.
+    The format is from schedules/escalation/person_notifications.py.
     """
     return key.rsplit(":", 2)[0]
 

@@ -19,7 +19,7 @@ from models.tables.incidents import IncidentLog
 from models.tables.notifications import Notification
 from pipeline.messages.incidents import MAX_SOURCES, IncidentDetails, NextStep, list_labels
 from schedules.escalation import escalation
-from schedules.escalation.notifications import list_names
+from schedules.escalation.person_notifications import list_names
 from workers.config_cache import get_oncall_configs
 
 # At most this many other people are named.

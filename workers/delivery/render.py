@@ -60,8 +60,8 @@ from pipeline.messages.incidents import (
     build_bundle_content,
     build_incidents_content,
 )
-from pipeline.messages.stakeholders import build_stakeholder_content
-from schedules.escalation.notifications import get_cancel_reason
+from pipeline.messages.stakeholder_text import build_stakeholder_content
+from schedules.escalation.person_notifications import get_cancel_reason
 from schedules.timers.sla import describe_state
 from workers.delivery import stakeholder_mails
 from workers.delivery.attempts import DeliveryOutcome

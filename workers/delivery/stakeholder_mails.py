@@ -9,7 +9,7 @@ from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.stakeholders import StakeholderAddress, StakeholderMail
-from pipeline.messages.stakeholders import StakeholderText
+from pipeline.messages.stakeholder_text import StakeholderText
 
 
 def load(message_row: int) -> StakeholderMail | None:

@@ -25,8 +25,8 @@ from models.tables.events import Entity, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline.resent_alerts import EXPIRES_AFTER
 from pipeline.sources import expired
+from pipeline.stages.resent_alerts import EXPIRES_AFTER
 from schedules.outages import Coverage
 from workers.alerts import lane_actors
 from workers.broker import broker

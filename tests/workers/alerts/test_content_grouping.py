@@ -15,7 +15,7 @@ from models.tables.incidents import Incident, IncidentGroup
 from models.tables.notifications import Notification
 from models.tables.rules import AlertGroupingPolicy, AlertRule
 from models.tables.services import Service
-from pipeline.grouping import MAX_KEYS
+from pipeline.incidents.grouping import MAX_KEYS
 from tests.support.alerts import accept
 from workers.alerts import process_lane
 

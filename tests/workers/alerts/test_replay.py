@@ -14,8 +14,8 @@ from models.tables.incidents import Incident
 from models.tables.timers import Timer
 from models.write import change_dead_letters
 from pipeline import topology
-from pipeline.resent_alerts import EXPIRES_AFTER
 from pipeline.stages import dedupe
+from pipeline.stages.resent_alerts import EXPIRES_AFTER
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body

@@ -17,7 +17,7 @@ from models.tables.accounts import Account, User
 from models.tables.schedules import Schedule
 from models.tables.teams import EscalationPolicy, StoredStep, Team
 from schedules.escalation.current import CurrentOnCall, find_current
-from schedules.escalation.notifications import get_recipient
+from schedules.escalation.person_notifications import get_recipient
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 from schedules.oncall import shifts
 from schedules.oncall.local_time import get_zone, list_zone_warnings

@@ -17,7 +17,7 @@ from models.tables.incidents import Incident, IncidentLog, IncidentResponder, In
 from models.tables.notifications import Notification
 from pipeline.messages.content import ACTIONS
 from schedules.escalation import escalation
-from schedules.escalation.notifications import list_names
+from schedules.escalation.person_notifications import list_names
 from web.http import access
 from web.http.auth import now, viewer
 from web.incidents.schemas import fill

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pipeline.calls import MAX_TWIML, build_question, build_statement, say
+from pipeline.messages.calls import MAX_TWIML, build_question, build_statement, say
 from pipeline.messages.content import list_offered
 from runtime.settings import Settings
 from runtime.twilio_accounts import TwilioAccount, list_accounts

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pipeline.calls import MAX_SPOKEN, spell
-from pipeline.sms import MAX_SEGMENTS, count_segments
+from pipeline.messages.calls import MAX_SPOKEN, spell
+from pipeline.messages.sms import MAX_SEGMENTS, count_segments
 from pipeline.sources.cleaning import clean_line
 from workers.delivery.transport.chat_text import escape_marks, escape_tags, escape_url
 

@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from pipeline.calls import MAX_SPOKEN
+from pipeline.messages.calls import MAX_SPOKEN
 from pipeline.messages.content import Action, LabelledLink, MessageContent
 from runtime.settings import load
 from tests.support.delivery.messages import build_hostile, build_single

@@ -9,7 +9,7 @@ from models.domain.enums import AuthorKind, NotificationKind
 from models.domain.facts import ForwardingFacts, IncidentContext, OnCallConfig
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from schedules.escalation.notifications import build_notifications, get_recipient, list_names
+from schedules.escalation.person_notifications import build_notifications, get_recipient, list_names
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
 
 WHY = make_reason("named_by_step", step=make_reason("step", number=1, policy="Default"))

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.calls import MAX_SPOKEN, MAX_TWIML, build_question, build_statement, say
+from pipeline.messages.calls import MAX_SPOKEN, MAX_TWIML, build_question, build_statement, say
 
 URL = "https://tocsin.example.org/callbacks/twilio/phone/digits/?step=1"
 
