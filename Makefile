@@ -56,7 +56,7 @@ faults: $(VENV)/dev.stamp
 pages: $(VENV)/dev.stamp
 	@env PAGES_FOLDER=$(CURDIR)/docs/pages REQUIRE_PARTS=1 $(IN_MEMORY) $(BIN)/python -m pytest tests/browser/test_operator_pages.py -n 0
 
-# The longer runs for the figures of docs/performance.md.
+# The longer runs for the figures of docs/experiments/faults.md.
 faults-full: $(VENV)/dev.stamp
 	@FAULTS_FULL=1 $(BIN)/python -m pytest $(FAULTS) -m faults -n 0
 
