@@ -139,7 +139,7 @@ bench-queues: $(VENV)/dev.stamp
 bench-timers: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.timers
 
-# What documents take from the code: the page of settings, the files that one alert runs.
+# The documents that are made from the code: settings, messages, sources.
 docs: $(VENV)/dev.stamp
 	@$(BIN)/python .ci/write_docs.py
 
