@@ -56,7 +56,7 @@ faults: $(VENV)/dev.stamp
 pages: $(VENV)/dev.stamp
 	@env PAGES_FOLDER=$(CURDIR)/docs/pages REQUIRE_PARTS=1 $(IN_MEMORY) $(BIN)/python -m pytest tests/browser/test_operator_pages.py -n 0
 
-# The longer runs for the figures of docs/performance.md.
+# The longer runs for the figures of docs/experiments/faults.md.
 faults-full: $(VENV)/dev.stamp
 	@FAULTS_FULL=1 $(BIN)/python -m pytest $(FAULTS) -m faults -n 0
 
@@ -139,7 +139,7 @@ bench-queues: $(VENV)/dev.stamp
 bench-timers: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.timers
 
-# What documents take from the code: the page of settings, the files that one alert runs.
+# The documents that are made from the code: settings, messages, sources.
 docs: $(VENV)/dev.stamp
 	@$(BIN)/python .ci/write_docs.py
 

@@ -1,6 +1,6 @@
 """`python -m bench`: measure a running instance or, with --own, new instances and other systems (peers).
 
-`python -m bench report FILE` writes the tables of docs/performance.md from the results of a run.
+`python -m bench report FILE` writes the tables of docs/performance.md and docs/experiments/runs.md.
 """
 
 import json
@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from bench.budgets import list_below_floor
-from bench.page import PAGE, write_page
+from bench.page import PAGES, write_page
 from bench.report import build_json, describe_machine, format_machine, format_report, format_runs
 from bench.results import BadFile, read_results, write_results
 from bench.run import RunSpec
@@ -126,12 +126,18 @@ def main(
 @main.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
-    "--page", type=click.Path(dir_okay=False, path_type=Path), default=PAGE, help="The page with the tables."
+    "--page",
+    "pages",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    default=PAGES,
+    help="A page with the tables.",
 )
-def report(file: Path, page: Path) -> None:
-    """Write the tables of docs/performance.md from a FILE of results."""
+def report(file: Path, pages: tuple[Path, ...]) -> None:
+    """Write the tables of docs/performance.md and docs/experiments/runs.md from a FILE of results."""
     try:
-        write_page(page, read_results(file))
+        for page in pages:
+            write_page(page, read_results(file))
     except BadFile as error:
         raise click.ClickException(str(error)) from None
 

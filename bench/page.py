@@ -1,6 +1,6 @@
-"""Write the tables of docs/performance.md from a file of results."""
+"""Write the tables of docs/performance.md and of docs/experiments/runs.md from a file of results."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from bench.budgets import list_verdicts
@@ -9,8 +9,8 @@ from bench.report import COLUMNS, TEXT_COLUMNS, format_machine
 from bench.results import ROOT, BadFile, Recorded
 from bench.run import Figures
 
-PAGE = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+# The budgets of docs/performance.md, and all runs.
+PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "experiments" / "runs.md")
 QUICK = ", with a tenth of all numbers"
 # Columns of the terminal that the page leaves out.
 LEFT_OUT = frozenset({"entities", "batch", "max ms", "notifications", "refused", "unknown"})
@@ -19,19 +19,33 @@ SHOWN = tuple(column for column in COLUMNS if column[0] not in LEFT_OUT)
 
 
 def write_page(path: Path, recorded: Recorded) -> None:
-    """Replace the text between the marks of a page. Raise BadFile without both marks."""
+    """Replace the text between the marks of each part that a page has. Raise BadFile without any part."""
     text = path.read_text()
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise BadFile(f"{path} does not contain {BEGIN} and {END}")
-    path.write_text(f"{head}{BEGIN}\n\n{format_page(recorded)}\n{END}{tail}")
+    found = [name for name in PARTS if all(mark in text for mark in get_marks(name))]
+    if not found:
+        raise BadFile(f"{path} does not contain {' and '.join(get_marks('runs'))}, or those of budgets")
+    for name in found:
+        begin, end = get_marks(name)
+        head, _, rest = text.partition(begin)
+        _, _, tail = rest.partition(end)
+        text = f"{head}{begin}\n\n{PARTS[name](recorded)}\n{end}{tail}"
+    path.write_text(text)
 
 
-def format_page(recorded: Recorded) -> str:
-    """Return the tables of runs and of budgets in Markdown, with the date, the machine and the versions."""
+def get_marks(part: str) -> tuple[str, str]:
+    """Return the lines between which a part of a page is written."""
+    return f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+
+
+def format_budgets(recorded: Recorded) -> str:
+    """Return the table of budgets in Markdown, with the date, the machine and the versions."""
+    return _join("\n".join(_list_budget_rows(recorded)), _describe_machine(recorded))
+
+
+def format_run_table(recorded: Recorded) -> str:
+    """Return the table of runs in Markdown, with the date, the machine and the versions."""
     results = recorded.results
-    sections = [
+    return _join(
         "\n".join(_list_rows(results.runs)),
         "\n".join(f"{name}: not measured: {why}." for name, why in results.unavailable.items()),
         "\n".join(map(_describe_quiet_key, results.quiet)),
@@ -39,13 +53,24 @@ def format_page(recorded: Recorded) -> str:
             f"Idle for {one.seconds:.0f} s, {one.target}: {one.cpu_share:.1f} % of a core, {one.mib:.0f} MiB."
             for one in results.idle
         ),
-        "\n".join(_list_budget_rows(recorded)),
-        f"Measured on {recorded.measured_at:%-d %B %Y}{QUICK if recorded.quick else ''}; "
-        f"{results.server or 'no PostgreSQL'}; "
-        f"{format_machine(recorded.machine)}.\n"
-        f"Versions: {', '.join(f'{name} {text}' for name, text in recorded.versions.items())}.",
-    ]
+        _describe_machine(recorded),
+    )
+
+
+PARTS: dict[str, Callable[[Recorded], str]] = {"budgets": format_budgets, "runs": format_run_table}
+
+
+def _join(*sections: str) -> str:
     return "\n\n".join(filter(None, sections)) + "\n"
+
+
+def _describe_machine(recorded: Recorded) -> str:
+    return (
+        f"Measured on {recorded.measured_at:%-d %B %Y}{QUICK if recorded.quick else ''}; "
+        f"{recorded.results.server or 'no PostgreSQL'}; "
+        f"{format_machine(recorded.machine)}.\n"
+        f"Versions: {', '.join(f'{name} {text}' for name, text in recorded.versions.items())}."
+    )
 
 
 def _list_rows(runs: list[Figures]) -> Iterator[str]:

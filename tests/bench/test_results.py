@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from bench.__main__ import main
 from bench.idle import Idle, QuietKey
-from bench.page import BEGIN, END, PAGE
+from bench.page import PAGES, PARTS, get_marks
 from bench.results import BadFile, read_results, write_results
 from bench.suite import POSTGRES, SQLITE, STORM, Results
 from tests.support.bench.figures import figures
@@ -33,7 +33,8 @@ def file(tmp_path):
 @pytest.fixture
 def page(tmp_path):
     path = tmp_path / "page.md"
-    path.write_text(f"# Page\n\n{BEGIN}\n\nold figures\n\n{END}\n\nThe end.\n")
+    parts = "\n\n".join(f"{begin}\n\nold figures\n\n{end}" for begin, end in map(get_marks, PARTS))
+    path.write_text(f"# Page\n\n{parts}\n\nThe end.\n")
     return path
 
 
@@ -53,8 +54,9 @@ def test_the_tables_of_a_page_are_made_from_a_file(file, page):
     assert report(file, "--page", page).exit_code == 0
 
     text = page.read_text()
-    assert text.startswith(f"# Page\n\n{BEGIN}\n\n| target | run | operation |")
-    assert text.endswith(f"\n{END}\n\nThe end.\n")
+    assert text.startswith(f"# Page\n\n{get_marks('budgets')[0]}\n\n| what | measured | budget |")
+    assert f"{get_marks('runs')[0]}\n\n| target | run | operation |" in text
+    assert text.endswith(f"\n{get_marks('runs')[1]}\n\nThe end.\n")
     assert "old figures" not in text
     assert "| Tocsin, PostgreSQL | storm | generic webhook | 1 | 1 | 1 | 1 | 1.0 | 1.0 | 4,321 | 1 |" in text
     assert "| Alerta | storm | 1 | 1 | 1 | 1 | 1 | 1.0 | 1.0 | 100 | none |  |  |" in text
@@ -105,8 +107,18 @@ def test_a_missing_file_is_named(tmp_path, page):
     assert "none.json cannot be read: No such file" in report(tmp_path / "none.json", "--page", page).output
 
 
-def test_the_page_of_the_project_has_the_marks():
-    head, _, rest = PAGE.read_text().partition(BEGIN)
+def test_a_page_gets_only_the_tables_for_which_it_has_marks(file, page):
+    begin, end = get_marks("budgets")
+    page.write_text(f"{begin}\n{end}\n")
+    report(file, "--page", page)
 
-    assert head
-    assert END in rest
+    assert "| what | measured | budget |" in page.read_text()
+    assert "| target | run | operation |" not in page.read_text()
+
+
+def test_the_pages_of_the_project_have_the_marks():
+    found = [
+        name for page in PAGES for name in PARTS if all(mark in page.read_text() for mark in get_marks(name))
+    ]
+
+    assert found == list(PARTS)

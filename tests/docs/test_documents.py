@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from runtime.metrics import METRICS
+from tests.support.documents.files import DOCS, ROOT, list_tracked
 from tocsin.cli import COMMANDS
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 CITATION = re.compile(r"\b(contract|design)(?:,? section)? (X?\d+(?:\.\d+)?)\b")
 HEADING = re.compile(r"^#+ (\d+(?:\.\d+)?)[. ]", re.MULTILINE)
 EXTRA_OPERATION = re.compile(r"^\| (X\d+) \|", re.MULTILINE)
@@ -36,14 +35,6 @@ def list_citations() -> dict[tuple[str, str], str]:
         for name in list_tracked("*.py")
         for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", (ROOT / name).read_text()))
     }
-
-
-def list_tracked(*patterns: str) -> list[str]:
-    """Return the files of the project with these names, as paths from its folder."""
-    files = subprocess.run(
-        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [name for name in files.stdout.splitlines() if (ROOT / name).exists()]
 
 
 def test_every_section_that_the_code_cites_exists():

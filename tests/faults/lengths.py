@@ -1,5 +1,5 @@
 """How long the faults last: long enough to find an error in `make faults`, and longer in `make faults-full`,
-for the figures of docs/performance.md.
+for the figures of docs/experiments/faults.md.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Dead-man's switch: request a URL of an external service while this installation is healthy.
 
 The external service raises an alarm if the requests stop, because an installation cannot report that all its
-processes have stopped (decision 0017). The clock processes together send one request per period. The URL may
+processes have stopped (decision 0024). The clock processes together send one request per period. The URL may
 contain a token. So no log contains the URL, or the text of an error that may quote it.
 """
 

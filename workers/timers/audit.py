@@ -2,7 +2,7 @@
 
 The audit repairs timers that were never written, and timers after a change of configuration whose wake-up was
 lost. It rests between the pages of incidents, because 100,000 incidents of 10,000 services take up to 18 s of
-CPU time (docs/performance.md). Without rests, alerts would wait.
+CPU time (docs/experiments/large-database.md). Without rests, alerts would wait.
 """
 
 from collections import Counter
