@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runtime.metrics import METRICS
+from tests.support.documents.files import ROOT, list_files
 from tocsin.cli import COMMANDS
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 CITATION = re.compile(r"\b(contract|design)(?:,? section)? (X?\d+(?:\.\d+)?)\b")
 HEADING = re.compile(r"^#+ (\d+(?:\.\d+)?)[. ]", re.MULTILINE)
@@ -32,18 +32,10 @@ def list_sections(document: str) -> frozenset[str]:
 def list_citations() -> dict[tuple[str, str], str]:
     """Return each cited section, as (document, number), with a file that cites it."""
     return {
-        citation: name
-        for name in list_tracked("*.py")
-        for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", (ROOT / name).read_text()))
+        citation: str(path.relative_to(ROOT))
+        for path in list_files(".py")
+        for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", path.read_text()))
     }
-
-
-def list_tracked(*patterns: str) -> list[str]:
-    """Return the files of the project with these names, as paths from its folder."""
-    files = subprocess.run(
-        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [name for name in files.stdout.splitlines() if (ROOT / name).exists()]
 
 
 def test_every_section_that_the_code_cites_exists():
@@ -56,6 +48,7 @@ def test_every_section_that_the_code_cites_exists():
     assert missing == set()
 
 
+@pytest.mark.processes
 def test_the_pages_of_settings_and_messages_are_made_from_the_code():
     command = [sys.executable, str(ROOT / ".ci" / "write_docs.py"), "--check"]
 
@@ -113,12 +106,12 @@ def test_every_link_into_a_document_leads_to_a_heading():
 
 def test_every_file_that_a_text_names_exists():
     named = {
-        (name, path)
-        for name in list_tracked("*.py", "*.md", "*.toml", "Makefile")
-        for path in FILE.findall((ROOT / name).read_text())
+        (str(path.relative_to(ROOT)), name)
+        for path in list_files(".py", ".md", ".toml", "Makefile")
+        for name in FILE.findall(path.read_text())
     }
 
-    assert {f"{name}: {path}" for name, path in named if not (ROOT / path).exists()} == set()
+    assert {f"{path}: {name}" for path, name in named if not (ROOT / name).exists()} == set()
 
 
 def test_the_map_names_what_stands_in_its_files():

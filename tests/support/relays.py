@@ -13,7 +13,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from tests.support.certificates import create_certificate
+from tests.support.delivery.certificates import create_certificate
 from tests.support.mail_server import Mailbox
 from tests.support.processes import find_free_port
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 
 from runtime.redis_socket import get_url
-from tests.support.certificates import create_certificate
+from tests.support.delivery.certificates import create_certificate
 from tests.support.documents.scripts import run_script
 from tests.support.mail_server import Mailbox
 from tests.support.polling import wait_until

@@ -25,6 +25,7 @@ def list_kinds(home):
     return {process.kind: process.settings for process in live}
 
 
+@pytest.mark.processes
 def test_the_check_uses_the_settings_of_the_running_processes(home):
     relay = {
         "TOCSIN_SMTP_HOST": "relay.example.org", "TOCSIN_SMTP_TLS": "tls", "TOCSIN_SMTP_USER": "tocsin",
