@@ -74,7 +74,8 @@ class Running:
 
     def list_children(self) -> dict[str, int]:
         """Return the child processes by kind; the kind of the Redis server is "redis"."""
-        return {get_kind(pid): pid for pid in list_descendants(self.process.pid)}
+        kinds = {pid: get_kind(pid) for pid in list_descendants(self.process.pid)}
+        return {kind: pid for pid, kind in kinds.items() if kind}
 
     def signal(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
@@ -125,7 +126,11 @@ def list_descendants(pid: int) -> list[int]:
 
 
 def get_kind(pid: int) -> str:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    """Return the kind of a process. Empty: it has ended."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return ""
     return next((word for word in words if word in ("web", "worker", "clock", "listener")), "redis")
 
 
