@@ -46,8 +46,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     chosen = config.option.markexpr
     if "not processes" in chosen and selection.is_among(collection_path, selection.PROCESSES):
         return True
-    if collection_path.is_file() and chosen == "pure":
-        return not selection.is_among(collection_path, selection.PURE) or None
+    if chosen == "pure":
+        is_asked = selection.is_among(collection_path, selection.PURE)
+        return not (is_asked or selection.is_above(collection_path, selection.PURE)) or None
     return None
 
 

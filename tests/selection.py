@@ -1,5 +1,6 @@
 """Which tests run in which target of the Makefile."""
 
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -66,9 +67,16 @@ PURE = (
 OTHER_TARGETS = ("faults", "siege", "wheel", "schemathesis")
 
 
+@cache
 def is_among(path: Path, names: tuple[str, ...]) -> bool:
     """Return whether a file is one of these, or below one of them."""
     return any(path.is_relative_to(ROOT / name) for name in names)
+
+
+@cache
+def is_above(path: Path, names: tuple[str, ...]) -> bool:
+    """Return whether a folder has one of these below it."""
+    return any((ROOT / name).is_relative_to(path) for name in names)
 
 
 def list_missing() -> list[str]:
