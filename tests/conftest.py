@@ -47,8 +47,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if "not processes" in chosen and selection.is_among(collection_path, selection.PROCESSES):
         return True
     if chosen == "pure":
-        is_asked = selection.is_among(collection_path, selection.PURE)
-        return not (is_asked or selection.is_above(collection_path, selection.PURE)) or None
+        is_asked = selection.is_pure(collection_path) or selection.is_above(collection_path, selection.PURE)
+        return None if is_asked else True
     return None
 
 
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("processes")
         if selection.runs_on_both_stores(item.path, STORES & set(getattr(item, "fixturenames", ()))):
             item.add_marker("both_stores")
-        if selection.is_among(item.path, selection.PURE) and not item.get_closest_marker("processes"):
+        if selection.is_pure(item.path) and not item.get_closest_marker("processes"):
             item.add_marker("pure")
 
 

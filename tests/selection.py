@@ -63,6 +63,13 @@ PURE = (
     "tests/test_architecture.py",
 )
 
+# Pure tests of many random examples, which take as long as all others together: in `make test` only.
+LONG = (
+    "tests/pipeline/rules/conditions/test_latest_verdict.py",
+    "tests/pipeline/sources/test_every_source.py",
+    "tests/schedules/oncall/test_oncall.py",
+)
+
 # Tests with a target of their own, by their marks.
 OTHER_TARGETS = ("faults", "siege", "wheel", "schemathesis")
 
@@ -73,6 +80,11 @@ def is_among(path: Path, names: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(ROOT / name) for name in names)
 
 
+def is_pure(path: Path) -> bool:
+    """Return whether the tests of a file are for `make quick`."""
+    return is_among(path, PURE) and not is_among(path, (*LONG, *PROCESSES))
+
+
 @cache
 def is_above(path: Path, names: tuple[str, ...]) -> bool:
     """Return whether a folder has one of these below it."""
@@ -81,7 +93,9 @@ def is_above(path: Path, names: tuple[str, ...]) -> bool:
 
 def list_missing() -> list[str]:
     """Return the names above that no file or folder has."""
-    return [name for name in (*PROCESSES, *PROCESSES_ON_BOTH_STORES, *PURE) if not (ROOT / name).exists()]
+    return [
+        name for name in (*PROCESSES, *PROCESSES_ON_BOTH_STORES, *PURE, *LONG) if not (ROOT / name).exists()
+    ]
 
 
 def runs_on_both_stores(path: Path, stores_used: set[str]) -> bool:
