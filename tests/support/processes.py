@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.stores import get_settings
 from tocsin.server.embedded_redis import RedisKeeper
 
@@ -37,7 +37,7 @@ def tocsin(home: Path, *words: str, umask: int = -1, **settings: str) -> subproc
         env=build_environment(home, **settings),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         umask=umask,
     )
 
@@ -79,7 +79,7 @@ class Running:
 
     def signal(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -99,7 +99,7 @@ def start_tocsin(home: Path, *words: str, port: int = 0, **settings: str) -> Ite
         below = list_descendants(process.pid)
         if process.poll() is None:
             process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE_S)
         wait_until(lambda: not any(is_running(pid) for pid in below))
 
 

@@ -32,7 +32,7 @@ def test_the_check_uses_the_settings_of_the_running_processes(home):
         "TOCSIN_SMTP_PASSWORD": "hunter2", "TOCSIN_PUBLIC_URL": "https://tocsin.example.org",
     }  # fmt: skip
     with start_tocsin(home, "up", **relay) as running:
-        wait_until(running.is_ready, 30)
+        wait_until(running.is_ready)
         wait_until(lambda: list_kinds(home).keys() == {"web", "worker", "clock"})
         shown = list_kinds(home)
         ended = tocsin(home, "check", "--json")
