@@ -9,7 +9,7 @@ PYTHON ?= $(shell for each in /usr/bin/python3 python3 python3.14 python3.13 pyt
 	$$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: openid-provider twilio-description install run docs pages any test test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
+.PHONY: openid-provider twilio-description install run docs pages any quick test test-pure test-processes test-all test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
 
 install: $(VENV)/run.stamp
 
@@ -20,22 +20,39 @@ run: $(VENV)/run.stamp
 # disk, and use it.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "TMPDIR=/dev/shm" }')
 
-# Tests that have a target of their own are not among them.
-QUICK := not faults and not siege and not wheel and not schemathesis
+# Python keeps what it compiled, also where the environment says otherwise: each start of a test's process needs it.
+unexport PYTHONDONTWRITEBYTECODE
 
+# Prints wall time and core-seconds at the end.
+TIMED = $(BIN)/python .ci/timed.py
+# tests/selection.py says which tests have which mark. These have targets of their own, and are not among the others.
+NO_OTHERS := not faults and not siege and not wheel and not schemathesis
+
+# All tests that start no process.
 test: $(VENV)/dev.stamp
-	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "$(QUICK)" -n 2
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(TIMED) $(BIN)/python -m pytest -m "not processes and $(NO_OTHERS)" -n 2
+
+# Tests that start tocsin, a browser or another program. Those of one file share its servers.
+test-processes: $(VENV)/dev.stamp
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(TIMED) $(BIN)/python -m pytest -m "processes and $(NO_OTHERS)" -n 2 \
+		--dist loadfile
+
+# The tests without a database, the style and the types: before each commit.
+quick: $(VENV)/dev.stamp
+	@$(TIMED) $(MAKE) --no-print-directory --output-sync --jobs 3 test-pure lint types
+
+test-pure: $(VENV)/dev.stamp
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m pure -n 2
+
+# Everything that a change must pass: what CI runs.
+test-all:
+	@.ci/run
 
 # A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
-# Tests without a database need not run on PostgreSQL, nor do documents, whose commands choose their database. Browsers
-# and the programs of others use pages and operations whose own tests run on both databases.
-STORELESS := tests/pipeline tests/docs tests/test_architecture.py tests/packaging tests/runtime tests/schedules/oncall \
-	tests/web/http/test_openapi.py tests/web/http/test_outline.py tests/web/http/test_summaries.py \
-	tests/browser tests/clients
-
+# Only tests that use a database. Of those that start processes, only those whose start or data depend on the store.
 test-postgresql: $(VENV)/dev.stamp
-	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "$(QUICK)" -n 2 $(STORELESS:%=--ignore=%)
+	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(TIMED) $(BIN)/python -m pytest -m "both_stores and $(NO_OTHERS)" -n 2
 
 # Generated requests against what the description says, on PostgreSQL if TEST_DATABASE_URL is set. For more requests or
 # others: make schemathesis SCHEMATHESIS_EXAMPLES=100 SCHEMATHESIS_SEED=2

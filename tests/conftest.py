@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a separate database, people, and a time."""
+"""Fixtures for all tests: a separate database, people, and a time. Marks, and what a test may start."""
 
 import os
 import random
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from bench.servers.plans import collect_statements
 from models.store.base import connection, db, open_store
+from tests import selection, starts
 from tests.support import stores
 from tests.support.world import World, create_world
 from workers import config_cache
@@ -35,6 +36,41 @@ settings.load_profile("tests")
 
 # Tests create data folders, which only their owner may use.
 os.umask(0o077)
+
+# Fixtures that open a database, or are the folder of one.
+STORES = {"store", "empty_store", "home"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not read files whose tests are not asked for. Some import large packages."""
+    chosen = config.option.markexpr
+    if "not processes" in chosen and selection.is_among(collection_path, selection.PROCESSES):
+        return True
+    if chosen == "pure":
+        is_asked = selection.is_pure(collection_path) or selection.is_above(collection_path, selection.PURE)
+        return None if is_asked else True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their files and fixtures, before they are chosen by their marks."""
+    assert not (missing := selection.list_missing()), f"tests/selection.py names {missing}"
+    for item in items:
+        if selection.is_among(item.path, selection.PROCESSES):
+            item.add_marker("processes")
+        if selection.runs_on_both_stores(item.path, STORES & set(getattr(item, "fixturenames", ()))):
+            item.add_marker("both_stores")
+        if selection.is_pure(item.path) and not item.get_closest_marker("processes"):
+            item.add_marker("pure")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    """Refuse to start a process in a test without a mark that says so."""
+    with starts.forbid_starts(None if starts.may_start(item) else item.nodeid):
+        return (yield)
+
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 

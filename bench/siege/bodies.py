@@ -13,7 +13,7 @@ from pipeline.rules.action_table import ACTIONS
 _NUMBERS = {spec.name: number for number, spec in ACTIONS.items()}
 # 480 KB of JSON each.
 LIST = [0] * 235_000
-TEXT = "".join(random.Random(1).choice("ax") for _ in range(470_000))
+TEXT = "".join(random.Random(1).choices("ax", k=470_000))
 # The longest template that an action may have.
 TEMPLATE = "{{payload.list[*].x}}" * 200
 UNKNOWN_KEY = "00000000-0000-4000-8000-000000000000"

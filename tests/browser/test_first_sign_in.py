@@ -76,7 +76,7 @@ def page(chromium):
 
 
 def test_the_owner_sets_a_password_and_sees_the_incidents(terminal, page):
-    link = wait_until(terminal.find_link, 30)
+    link = wait_until(terminal.find_link)
     page.goto(link)
     expect(page.get_by_role("heading", name=re.compile("^Sign in as "))).to_be_visible()
     page.get_by_role("button", name="Sign in").click()

@@ -28,7 +28,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory, mailbox: Mailbox) -> Iter
     home = tmp_path_factory.mktemp("clients") / "home"
     relay = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(mailbox.port)}
     with start_tocsin(home, "up", **relay) as up:
-        wait_until(lambda: up.is_ready() and set(up.list_children()) >= {"web", "worker", "clock"}, 30)
+        wait_until(lambda: up.is_ready() and set(up.list_children()) >= {"web", "worker", "clock"})
         yield up
     stores.drop_store(home)
 

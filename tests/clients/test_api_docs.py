@@ -66,7 +66,7 @@ def output(instance: Running, mailbox: Mailbox, tmp_path_factory: pytest.TempPat
         bash = subprocess.Popen(
             command, cwd=folder, env=straight, stdin=subprocess.PIPE, stdout=out, stderr=err, text=True
         )
-        wait_until(lambda: bash.poll() is not None or find_code(mailbox, NEW_CONTACT), 60)
+        wait_until(lambda: bash.poll() is not None or find_code(mailbox, NEW_CONTACT))
         bash.communicate(f"{find_code(mailbox, NEW_CONTACT)}\n", timeout=60)
     assert bash.returncode == 0, (folder / "out").read_text()[-2000:] + (folder / "err").read_text()
     return (folder / "out").read_text()

@@ -51,7 +51,7 @@ def prism(description):
     command = ["node", str(PRISM), "mock", "--errors", "-h", "127.0.0.1", "-p", str(port), str(description)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_until(lambda: process.poll() is not None or is_listening(port), seconds=50)
+            wait_until(lambda: process.poll() is not None or is_listening(port))
             assert process.poll() is None
             yield f"http://127.0.0.1:{port}"
         finally:

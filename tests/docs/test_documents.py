@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.metrics import METRICS
-from tests.support.documents.files import DOCS, ROOT, list_tracked
+from tests.support.documents.files import DOCS, ROOT, list_files
 from tocsin.cli import COMMANDS
 
 CITATION = re.compile(r"\b(contract|design)(?:,? section)? (X?\d+(?:\.\d+)?)\b")
@@ -31,9 +31,9 @@ def list_sections(document: str) -> frozenset[str]:
 def list_citations() -> dict[tuple[str, str], str]:
     """Return each cited section, as (document, number), with a file that cites it."""
     return {
-        citation: name
-        for name in list_tracked("*.py")
-        for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", (ROOT / name).read_text()))
+        citation: str(path.relative_to(ROOT))
+        for path in list_files(".py")
+        for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", path.read_text()))
     }
 
 
@@ -47,6 +47,7 @@ def test_every_section_that_the_code_cites_exists():
     assert missing == set()
 
 
+@pytest.mark.processes
 def test_the_pages_of_settings_and_messages_are_made_from_the_code():
     command = [sys.executable, str(ROOT / ".ci" / "write_docs.py"), "--check"]
 
@@ -104,12 +105,12 @@ def test_every_link_into_a_document_leads_to_a_heading():
 
 def test_every_file_that_a_text_names_exists():
     named = {
-        (name, path)
-        for name in list_tracked("*.py", "*.md", "*.toml", "Makefile")
-        for path in FILE.findall((ROOT / name).read_text())
+        (str(path.relative_to(ROOT)), name)
+        for path in list_files(".py", ".md", ".toml", "Makefile")
+        for name in FILE.findall(path.read_text())
     }
 
-    assert {f"{name}: {path}" for name, path in named if not (ROOT / path).exists()} == set()
+    assert {f"{path}: {name}" for path, name in named if not (ROOT / name).exists()} == set()
 
 
 def test_the_map_names_what_stands_in_its_files():

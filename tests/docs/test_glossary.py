@@ -2,24 +2,20 @@
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.documents.files import ROOT, list_files
+
 GLOSSARY = ROOT / "docs" / "glossary.md"
 TEXT_FILES = (".py", ".md", ".html", ".toml", ".svg", ".yaml", "Makefile", "Procfile", "run")
 
 
-@cache
-def list_files() -> list[Path]:
+def list_texts() -> list[Path]:
     """Return the text files of the project, without the glossary itself."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    paths = [ROOT / name for name in names if name.endswith(TEXT_FILES)]
-    return [path for path in paths if path.exists() and path not in (GLOSSARY, Path(__file__))]
+    return [path for path in list_files(*TEXT_FILES) if path not in (GLOSSARY, Path(__file__))]
 
 
 def list_avoided(check: str) -> list[str]:
@@ -44,15 +40,16 @@ def to_words(identifier: str) -> str:
 COMPOUNDS = re.compile(r"dead_letters?|post_incident")
 
 
-def contains(identifier: str, word: str) -> bool:
-    return f"_{word}_" in f"_{COMPOUNDS.sub('', to_words(identifier))}_"
+def contains_any(identifier: str, avoided: list[str]) -> bool:
+    words = f"_{COMPOUNDS.sub('', to_words(identifier))}_"
+    return any(f"_{word}_" in words for word in avoided)
 
 
 @cache
 def list_identifiers() -> list[tuple[str, str]]:
     """Return each identifier that a Python file defines, with the file's path; file names too."""
-    found = [(path.stem, str(path.relative_to(ROOT))) for path in list_files()]
-    for path in list_files():
+    found = [(path.stem, str(path.relative_to(ROOT))) for path in list_texts()]
+    for path in list_texts():
         if path.suffix == ".py":
             names = set(list_definitions(ast.parse(path.read_text())))
             found += [(name, str(path.relative_to(ROOT))) for name in names]
@@ -84,7 +81,7 @@ def test_a_retired_word_stands_nowhere():
 
     found = {
         f"{path.relative_to(ROOT)}: {', '.join(sorted(words))}"
-        for path in list_files()
+        for path in list_texts()
         if (words := list_words_found(without_library_names(path.read_text())) & avoided)
     }
 
@@ -105,7 +102,7 @@ def test_no_identifier_holds_a_retired_name():
     found = {
         f"{path}: {identifier}"
         for identifier, path in list_identifiers()
-        if identifier not in exempt and any(contains(identifier, word) for word in avoided)
+        if identifier not in exempt and contains_any(identifier, avoided)
     }
 
     assert found == set()

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tests.support import stores
 from tests.support.contract.requests import BODIES
 from tests.support.openapi.driver import Driver, Plan
 from tests.support.openapi.judge import JSON, XML
@@ -20,7 +21,15 @@ EVERY = ("examples", "coverage", "fuzzing")
 # The scheme words of contract 1.1. Each operation is driven in both profiles. The case of a word must not
 # matter, so the operations take turns.
 WORDS = (("Bearer", "Token"), ("bearer", "token"))
-PAIRS = [(route, word) for place, route in enumerate(DOCUMENTED) for word in WORDS[place % 2]]
+
+
+def choose_words(place: int) -> tuple[str, ...]:
+    """Return the words for an operation. The profiles use the same tables: on PostgreSQL, they take turns."""
+    words = WORDS[place % 2]
+    return (words[place // 2 % 2],) if stores.SERVER else words
+
+
+PAIRS = [(route, word) for place, route in enumerate(DOCUMENTED) for word in choose_words(place)]
 
 # The profiles read bodies in the same way, and XML takes as long as JSON.
 FORMATS = {"bearer": (JSON, XML), "token": (JSON,)}

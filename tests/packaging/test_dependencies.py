@@ -110,6 +110,7 @@ def test_make_installs_nothing_that_is_not_pinned():
     assert len(installs) == 6
 
 
+@pytest.mark.processes
 def test_the_clock_needs_no_freezegun():
     """It is missing in production: the lock leaves it out, although rq-scheduler requires it."""
     code = "import sys; sys.modules['freezegun'] = None; import schedules.clock_process, rq_scheduler.utils"

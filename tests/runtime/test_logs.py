@@ -75,6 +75,7 @@ raise RuntimeError("alice@example.org")
 """
 
 
+@pytest.mark.processes
 def test_the_logs_of_a_process_are_json_without_secrets():
     code = LOGGING.replace("{key}", KEY).replace("{token}", TOKEN)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
@@ -105,6 +106,7 @@ except ValueError:
 """
 
 
+@pytest.mark.processes
 def test_an_error_is_logged_with_its_class_and_stack_but_without_its_text():
     ended = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=20)
 

@@ -89,7 +89,7 @@ def tocsin(home, box):
     """Start an instance that sends mail to the mailbox; its credentials are an attribute."""
     mail = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
     with start_tocsin(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
-        wait_until(up.is_ready, 20)
+        wait_until(up.is_ready)
         up.credentials = json.loads((home / "credentials.json").read_text())
         yield up
 

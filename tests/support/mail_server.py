@@ -10,7 +10,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.processes import find_free_port
 
 
@@ -42,7 +42,7 @@ class Mailbox:
         self.mails += [(recipient, message) for recipient in envelope.rcpt_tos]
         return "250 kept"
 
-    def wait_for(self, count: int, timeout: float = 30.0) -> list[tuple[str, Mail]]:
+    def wait_for(self, count: int, timeout: float = PATIENCE_S) -> list[tuple[str, Mail]]:
         wait_until(lambda: len(self.mails) >= count, timeout)
         return self.mails
 

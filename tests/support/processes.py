@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.stores import get_settings
 from tocsin.server.embedded_redis import RedisKeeper
 
@@ -37,7 +37,7 @@ def tocsin(home: Path, *words: str, umask: int = -1, **settings: str) -> subproc
         env=build_environment(home, **settings),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         umask=umask,
     )
 
@@ -74,11 +74,12 @@ class Running:
 
     def list_children(self) -> dict[str, int]:
         """Return the child processes by kind; the kind of the Redis server is "redis"."""
-        return {get_kind(pid): pid for pid in list_descendants(self.process.pid)}
+        kinds = {pid: get_kind(pid) for pid in list_descendants(self.process.pid)}
+        return {kind: pid for pid, kind in kinds.items() if kind}
 
     def signal(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -98,7 +99,7 @@ def start_tocsin(home: Path, *words: str, port: int = 0, **settings: str) -> Ite
         below = list_descendants(process.pid)
         if process.poll() is None:
             process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE_S)
         wait_until(lambda: not any(is_running(pid) for pid in below))
 
 
@@ -125,7 +126,11 @@ def list_descendants(pid: int) -> list[int]:
 
 
 def get_kind(pid: int) -> str:
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    """Return the kind of a process. Empty: it has ended."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return ""
     return next((word for word in words if word in ("web", "worker", "clock", "listener")), "redis")
 
 

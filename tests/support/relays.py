@@ -1,10 +1,8 @@
 """Mail relays on loopback that do not answer, answer slowly, refuse, or require TLS and a password."""
 
 import contextlib
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,9 +13,9 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 
+from tests.support.delivery.certificates import create_certificate
 from tests.support.mail_server import Mailbox
 from tests.support.processes import find_free_port
-from tests.support.requirements import skip_or_fail
 
 
 @dataclass
@@ -161,18 +159,10 @@ def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a self-signed certificate for localhost, with its key in the same file."""
-    if shutil.which("openssl") is None:
-        skip_or_fail("openssl is not installed")
-    path = tmp_path_factory.mktemp("certificate") / "both.pem"
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
-        " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
-    )
-    created = subprocess.run(
-        [*command.split(), "-keyout", "-", "-out", "-"], capture_output=True, check=True, timeout=30
-    )
-    path.write_bytes(created.stdout)
-    return path
+    path = create_certificate(tmp_path_factory.mktemp("certificate"), "localhost")
+    both = path.with_name("both.pem")
+    both.write_text(path.read_text() + path.with_suffix(".key").read_text())
+    return both
 
 
 def build_server_context(certificate: Path) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ import pytest
 
 from models.domain.applications import KINDS
 from tests.support.clients.team import ClientTeam
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.processes import Running, find_free_port, tocsin
 
 # What `tocsin why` says about an incident that its source has resolved.
@@ -59,10 +59,10 @@ class Receiver:
 
     def await_incidents(self, count: int) -> list[tuple[str, int]]:
         """Wait until so many incidents exist, and return them."""
-        wait_until(lambda: len(self.list_incidents()) == count, 20)
+        wait_until(lambda: len(self.list_incidents()) == count)
         return self.list_incidents()
 
-    def wait_for(self, *expected: tuple[str, int], seconds: float = 20) -> None:
+    def wait_for(self, *expected: tuple[str, int], seconds: float = PATIENCE_S) -> None:
         """Wait until exactly these incidents exist, in any order."""
         wait_until(lambda: sorted(self.list_incidents()) == sorted(expected), seconds)
 
@@ -112,7 +112,7 @@ def start_server(tmp_path: Path) -> Iterator[Callable[[list[str]], str]]:
             stack.callback(process.wait, 10)
             stack.callback(process.terminate)
             url = f"http://127.0.0.1:{port}"
-            wait_until(lambda: _is_answering(f"{url}/-/ready"), 20)
+            wait_until(lambda: _is_answering(f"{url}/-/ready"))
             return url
 
         yield start

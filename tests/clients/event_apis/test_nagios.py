@@ -207,5 +207,5 @@ def test_an_acknowledgement_acknowledges_the_incident_and_its_comment_is_no_comm
 
     # A shell that reads this as a command runs it before the script, so before the incident changes.
     nagios.acknowledge("Disk /", f"on it'`touch {nagios.folder}/made`'")
-    wait_until(lambda: receiver.list_incidents()[0][1] == 2, 20)
+    wait_until(lambda: receiver.list_incidents()[0][1] == 2)
     assert not (nagios.folder / "made").exists()

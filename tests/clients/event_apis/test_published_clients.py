@@ -74,7 +74,7 @@ def test_the_client_of_opsgenie_asks_for_the_status_of_its_request(opsgenie):
     def get_status():
         return client.get_request_status(request_id=request_id).data
 
-    wait_until(lambda: get_status().is_success, 20)
+    wait_until(lambda: get_status().is_success)
     assert (get_status().alias, get_status().action) == ("db1/disk", "Create")
 
 

@@ -1,6 +1,7 @@
 """A stored reason is a code with parameters. Its text is made when it is shown."""
 
 import ast
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -34,7 +35,9 @@ def list_calls():
                 yield place, code, frozenset(each.arg for each in node.keywords)
 
 
-CALLS = list(list_calls())
+@cache
+def load_calls():
+    return list(list_calls())
 
 
 def list_fields(text):
@@ -44,16 +47,16 @@ def list_fields(text):
 def test_every_reason_has_a_text_with_exactly_its_parameters():
     wrong = [
         (place, code)
-        for place, code, parameters in CALLS
+        for place, code, parameters in load_calls()
         if code not in ENGLISH or (None not in parameters and parameters != list_fields(ENGLISH[code]))
     ]
 
-    assert len(CALLS) > 100
+    assert len(load_calls()) > 100
     assert not wrong
 
 
 def test_every_text_belongs_to_a_reason():
-    assert set(ENGLISH) - {code for _, code, _ in CALLS} == {TEXT}
+    assert set(ENGLISH) - {code for _, code, _ in load_calls()} == {TEXT}
 
 
 def test_texts_are_sentences_or_named_as_parts():

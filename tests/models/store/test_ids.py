@@ -3,6 +3,8 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from models.domain.identity import is_uuid
 from models.store.ids import make_trace_id
 
@@ -15,6 +17,7 @@ def test_threads_make_different_trace_ids():
     assert all(map(is_uuid, made))
 
 
+@pytest.mark.processes
 def test_a_forked_process_makes_other_trace_ids_than_its_parent():
     make_trace_id()
     reading, writing = os.pipe()

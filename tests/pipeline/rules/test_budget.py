@@ -27,7 +27,7 @@ MAX_CPU_S = 2
 
 LIST = {"list": [0] * 240_000}
 MANY_PLACEHOLDERS = "{{payload.list[*].x}}" * 200
-SLOW_TEXT = {"text": "".join(random.Random(1).choice("ax") for _ in range(350_000))}
+SLOW_TEXT = {"text": "".join(random.Random(1).choices("ax", k=350_000))}
 TAGS = "{{payload.list[*]}}"
 
 

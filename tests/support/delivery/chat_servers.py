@@ -125,10 +125,10 @@ class SlackServer(ChatServer):
 
     def send_envelope(self, number: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
         """Send a callback over the connection, and return the app's answer."""
-        wait_until(lambda: self.sockets, 15)
+        wait_until(lambda: self.sockets)
         envelope = {"type": kind, "envelope_id": number, "payload": payload}
         self.run(self.sockets[-1].send_json(envelope))
-        wait_until(lambda: number in self.confirmed, 15)
+        wait_until(lambda: number in self.confirmed)
         return self.confirmed[number]
 
 

@@ -1,15 +1,37 @@
-"""The files of the project, as tests of documents read them."""
+"""The files of the project, as they stand in its folder, with those that nobody has committed yet."""
 
-import subprocess
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
+# Begins with a dot, and belongs to the project.
+KEPT = {".ci"}
+
+
+@cache
+def list_files(*endings: str) -> list[Path]:
+    """Return the files with these endings, without those that .gitignore names."""
+    return sorted(path for path in _find_all() if path.name.endswith(endings))
 
 
 def list_tracked(*patterns: str) -> list[str]:
-    """Return the files of the project with these names, as paths from its folder."""
-    files = subprocess.run(
-        ["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [name for name in files.stdout.splitlines() if (ROOT / name).exists()]
+    """Return the files that match these patterns, as paths from the folder of the project."""
+    names = (path.relative_to(ROOT).as_posix() for path in list_files(""))
+    return [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def _find_all() -> Iterator[Path]:
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line]
+
+    def is_ignored(path: Path) -> bool:
+        hidden = path.name.startswith(".") and path.name not in KEPT
+        return hidden or any(path.match(name) for name in ignored)
+
+    for name, folders, files in os.walk(ROOT):
+        folder = Path(name)
+        folders[:] = [each for each in folders if not is_ignored(folder / each)]
+        yield from (folder / each for each in files if not is_ignored(folder / each))

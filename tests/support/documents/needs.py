@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 
 from runtime.redis_socket import get_url
+from tests.support.delivery.certificates import create_certificate
 from tests.support.documents.scripts import run_script
 from tests.support.mail_server import Mailbox
 from tests.support.polling import wait_until
@@ -131,16 +132,6 @@ def run_nginx(host: Host) -> Iterator[dict[str, str]]:
     with have_data(host), run_in_background(host, str(command), "-g", "daemon off;"):
         wait_until((data / "pid").exists)
         yield {"listen 443": f"listen 127.0.0.1:{port}", f"https://{name}/": f"https://{name}:{port}/"}
-
-
-def create_certificate(folder: Path, name: str) -> Path:
-    """Create a self-signed certificate and its key, and return the path of the certificate."""
-    path = folder / f"{name}.pem"
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=tocsin -addext"
-    command = [require("openssl"), *words.split(), f"subjectAltName=DNS:{name}"]
-    files = ["-out", str(path), "-keyout", str(path.with_suffix(".key"))]
-    subprocess.run([*command, *files], check=True, capture_output=True, timeout=30)
-    return path
 
 
 @contextlib.contextmanager

@@ -128,7 +128,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         process.wait(2)
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
-    wait_until(lambda: not _is_group_running(process.pid), 20)
+    wait_until(lambda: not _is_group_running(process.pid))
 
 
 def _is_group_running(group: int) -> bool:

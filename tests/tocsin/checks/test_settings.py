@@ -25,13 +25,14 @@ def list_kinds(home):
     return {process.kind: process.settings for process in live}
 
 
+@pytest.mark.processes
 def test_the_check_uses_the_settings_of_the_running_processes(home):
     relay = {
         "TOCSIN_SMTP_HOST": "relay.example.org", "TOCSIN_SMTP_TLS": "tls", "TOCSIN_SMTP_USER": "tocsin",
         "TOCSIN_SMTP_PASSWORD": "hunter2", "TOCSIN_PUBLIC_URL": "https://tocsin.example.org",
     }  # fmt: skip
     with start_tocsin(home, "up", **relay) as running:
-        wait_until(running.is_ready, 30)
+        wait_until(running.is_ready)
         wait_until(lambda: list_kinds(home).keys() == {"web", "worker", "clock"})
         shown = list_kinds(home)
         ended = tocsin(home, "check", "--json")

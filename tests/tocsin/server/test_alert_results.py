@@ -18,7 +18,7 @@ CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"
 @pytest.fixture
 def web(home):
     with start_tocsin(home, "web") as running:
-        wait_until(running.is_ready, 30)
+        wait_until(running.is_ready)
         yield running
 
 

@@ -64,6 +64,7 @@ def test_an_id_that_cannot_be_added_or_removed_is_explained(run, arguments, code
     assert (result.exit_code, text in result.output) == (code, True)
 
 
+@pytest.mark.processes
 def test_the_command_runs(tmp_path):
     home = tmp_path / "home"
     settings = get_settings(home)

@@ -141,6 +141,7 @@ def test_a_local_time_at_a_clock_change_means_one_moment(run, primary, local_tim
     assert json.loads(output)["at"] == f"{at}:00.000000Z"
 
 
+@pytest.mark.processes
 def test_a_time_zone_that_the_host_does_not_know_is_a_warning(world, home):
     """The times are in UTC. As a program: the log of what it loads does not mix with the output."""
     stored.schedule(world.team, stored.layer(world.alice, world.bob), time_zone="Europe/Atlantis")

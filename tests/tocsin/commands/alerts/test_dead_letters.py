@@ -170,6 +170,7 @@ def test_contradicting_options_change_nothing(world, now, run, words):
     assert dead_letters.count() == 1
 
 
+@pytest.mark.processes
 def test_the_log_of_the_command_contains_no_data_of_users(world, now, home):
     receipt = add_dead_letter_body(world, now, message="secret")
     db.close_all()

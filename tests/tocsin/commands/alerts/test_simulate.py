@@ -270,6 +270,7 @@ def test_names_cannot_control_the_terminal(run, world):
     assert "\x1b" not in run(*CHECKOUT).output
 
 
+@pytest.mark.processes
 def test_the_command_opens_the_database_itself(world, home):
     result = tocsin(home, *("simulate", *CHECKOUT, "--expect", "mallory@example.net"), **get_settings(home))
 

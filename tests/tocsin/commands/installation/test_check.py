@@ -496,6 +496,7 @@ def test_long_work_prints_its_progress(run, world, monkeypatch):
     ]  # fmt: skip
 
 
+@pytest.mark.processes
 def test_the_commands_run_as_programs(world, home):
     stored.schedule(world.team)
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()

@@ -29,8 +29,8 @@ def test_a_mail_opens_an_incident_that_another_one_resolves(home):
     port = find_free_port()
     settings = {"TOCSIN_MAIL_IN_DOMAIN": DOMAIN, "TOCSIN_MAIL_IN_PORT": str(port)}
     with start_tocsin(home, "up", TOCSIN_LOG_LEVEL="debug", **settings) as running:
-        wait_until(running.is_ready, 30)
-        wait_until(lambda: is_listening(port), 30)
+        wait_until(running.is_ready)
+        wait_until(lambda: is_listening(port))
         known = json.loads((home / "credentials.json").read_text())
         key = known["integration_key"]
 
@@ -60,9 +60,9 @@ def test_a_second_listener_shares_the_port_and_another_program_does_not(home):
     settings = {"TOCSIN_MAIL_IN_DOMAIN": DOMAIN, "TOCSIN_MAIL_IN_PORT": str(port)}
     tocsin(home, "migrate")
     with start_tocsin(home, "listener", **settings) as first:
-        wait_until(lambda: "receiving alerts by mail" in first.log, 30)
+        wait_until(lambda: "receiving alerts by mail" in first.log)
         with start_tocsin(home, "listener", **settings):
-            wait_until(lambda: first.log.count("receiving alerts by mail") == 2, 30)
+            wait_until(lambda: first.log.count("receiving alerts by mail") == 2)
         with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
             assert client.noop()[0] == 250
     with socket.create_server(("127.0.0.1", port)):
