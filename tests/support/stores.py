@@ -157,7 +157,9 @@ class _Rows:
                 places = ", ".join([mark] * len(columns))
                 cursor.executemany(f'insert into "{table}" ({names}) values ({places})', rows)
             if SERVER:
-                nexts = (f"setval('\"{table}_id_seq\"', {rows[-1][0]})" for table, (_, rows) in self._found.items())
+                nexts = (
+                    f"setval('\"{table}_id_seq\"', {rows[-1][0]})" for table, (_, rows) in self._found.items()
+                )
                 db.execute_sql(f"select {', '.join(nexts)}")
 
 
