@@ -1,5 +1,6 @@
 """Fixtures for all tests: a separate database, people, and a time. Marks, and what a test may start."""
 
+import gc
 import os
 import random
 import uuid
@@ -73,6 +74,13 @@ def pytest_runtest_protocol(item: pytest.Item):
 
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the modules and tests of the run out of garbage collections: a tenth of the time of tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture

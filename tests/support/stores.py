@@ -114,40 +114,56 @@ class Migrated:
 
 
 T = TypeVar("T")
+# Columns and rows by table.
+Found = dict[str, tuple[list[str], list[Any]]]
 
 
 class RowCache(Generic[T]):
-    """Rows that many tests need. They are created once per process and then copied: on SQLite as a file.
+    """Rows that many tests need. They are created once per process and then inserted.
 
-    `what` is the object that was created with the rows. Each test gets its own copy.
+    The object that is created with the rows is kept beside them. Each test gets its own copy.
     """
 
     def __init__(self) -> None:
-        self._cached: tuple[T, Any] | None = None
+        self._cached: tuple[T, _Rows] | None = None
 
     def get(self, make: Callable[[], T]) -> T:
         """Insert the rows into a database with the same content as at the first creation."""
-        if self._cached is None:
-            value = make()
-            kept = _read_all_rows() if SERVER else _file_of_store().read_bytes()
-            self._cached = copy.deepcopy(value), kept
-        else:
-            value, kept = copy.deepcopy(self._cached[0]), self._cached[1]
-            if SERVER:
-                _insert_rows(kept)
-            else:
-                _file_of_store().write_bytes(kept)
-        db.connect(reuse_if_open=True)
+        if self._cached is not None:
+            self._cached[1].restore()
+            return copy.deepcopy(self._cached[0])
+        before = _read_all_rows()
+        value = make()
+        self._cached = copy.deepcopy(value), _Rows(list(before), _read_all_rows())
         return value
 
 
-def _file_of_store() -> Path:
-    """Close SQLite's file with all writes in it, and return its path."""
-    db.close_all()
-    return Path(db.database)
+class _Rows:
+    """The rows of a database, and the tables that had rows before these."""
+
+    def __init__(self, emptied: list[str], found: Found) -> None:
+        self._emptied = emptied[::-1]
+        self._found = found
+
+    def restore(self) -> None:
+        """Replace the rows of before by these."""
+        mark = "%s" if SERVER else "?"
+        with store().write_transaction():
+            for table in self._emptied:
+                db.execute_sql(f'delete from "{table}"')
+            cursor = db.cursor()
+            for table, (columns, rows) in self._found.items():
+                names = ", ".join(f'"{name}"' for name in columns)
+                places = ", ".join([mark] * len(columns))
+                cursor.executemany(f'insert into "{table}" ({names}) values ({places})', rows)
+            if SERVER:
+                nexts = (
+                    f"setval('\"{table}_id_seq\"', {rows[-1][0]})" for table, (_, rows) in self._found.items()
+                )
+                db.execute_sql(f"select {', '.join(nexts)}")
 
 
-def _read_all_rows() -> dict[str, tuple[list[str], list[Any]]]:
+def _read_all_rows() -> Found:
     """Return columns and rows of each non-empty table, in an order that allows inserts."""
     found = {}
     for table in TABLES:
@@ -155,22 +171,6 @@ def _read_all_rows() -> dict[str, tuple[list[str], list[Any]]]:
         if rows := cursor.fetchall():
             found[table._meta.table_name] = [each[0] for each in cursor.description], rows
     return found
-
-
-def _insert_rows(found: dict[str, tuple[list[str], list[Any]]]) -> None:
-    """Replace all rows by these."""
-    mark = "%s" if SERVER else "?"
-    with store().write_transaction():
-        for table in reversed(TABLES):
-            db.execute_sql(f'delete from "{table._meta.table_name}"')
-        cursor = db.cursor()
-        for table, (columns, rows) in found.items():
-            names = ", ".join(f'"{name}"' for name in columns)
-            places = ", ".join([mark] * len(columns))
-            cursor.executemany(f'insert into "{table}" ({names}) values ({places})', rows)
-        if SERVER:
-            nexts = (f"setval('\"{table}_id_seq\"', {rows[-1][0]})" for table, (_, rows) in found.items())
-            db.execute_sql(f"select {', '.join(nexts)}")
 
 
 @cache

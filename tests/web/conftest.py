@@ -1,6 +1,7 @@
 """The application under test, and a client that sends requests as one of the people."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,20 +19,21 @@ from web.http.failed_authentication import failures
 Ask = Callable[..., TestResponse]
 
 
-def settings(home: Path) -> Settings:
-    return load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"})
+@cache
+def load_once() -> Settings:
+    return load({"TOCSIN_HOME": "nowhere", "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"})
 
 
 @cache
 def create_app_once() -> Flask:
     """Build the application once, because its many routes take some time."""
-    return create_app(settings(Path("nowhere")))
+    return create_app(load_once())
 
 
 @pytest.fixture
 def app(world: World, home: Path) -> Flask:
     application = create_app_once()
-    application.config["SETTINGS"] = settings(home)
+    application.config["SETTINGS"] = replace(load_once(), home=home)
     failures.clear()
     return application
 

@@ -11,6 +11,7 @@ from tests.support.alert_sequences import (
     build_sequence,
     run_sequence,
 )
+from tests.support.combinations import combine
 
 ONE_BATCH = ProcessingMode()
 
@@ -26,27 +27,27 @@ def test_any_sequence_of_alerts_leaves_the_same_rows_in_every_mode(store, home, 
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> dict[object, object]:
+def outcomes() -> dict[str, object]:
     return {}
 
 
-@pytest.mark.parametrize("mode", PROCESSING_MODES, ids=str)
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        {"is_routed": True},
-        {"grouped": 4},
-        {"by_content": True},
-        {"by_content": True, "is_routed": True},
-        {"by_content": True, "grouped": 4},
-    ],
-    ids=["own key", "router", "groups", "by content", "router by content", "groups by content"],
-)
-def test_a_long_sequence_of_alerts_leaves_the_same_rows_in_every_mode(store, home, now, mode, kind, outcomes):
-    found = run_sequence(home, now, build_sequence(1, **kind), mode)
+KINDS = {
+    "own key": {},
+    "router": {"is_routed": True},
+    "groups": {"grouped": 4},
+    "by content": {"by_content": True},
+    "router by content": {"by_content": True, "is_routed": True},
+    "groups by content": {"by_content": True, "grouped": 4},
+}
 
-    assert found == outcomes.setdefault(str(kind), found)
+
+@pytest.mark.parametrize(("mode", "kind"), combine(PROCESSING_MODES[1:], tuple(KINDS)), ids=str)
+def test_a_long_sequence_of_alerts_leaves_the_same_rows_in_every_mode(store, home, now, mode, kind, outcomes):
+    sequence = build_sequence(1, **KINDS[kind])
+    if kind not in outcomes:
+        outcomes[kind] = run_sequence(home, now, sequence, ONE_BATCH)
+
+    assert run_sequence(home, now, sequence, mode) == outcomes[kind]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,9 @@ def test_alerts_of_a_sequence_are_grouped_by_content(store, home, now, kind):
     assert any("joins_group" in row for row in rows["Event"])
 
 
-@pytest.mark.parametrize("queue_splits", [(), ("normalize", "route", "rules")], ids=str)
-@pytest.mark.parametrize("is_routed", [False, True], ids=["own key", "router"])
+@pytest.mark.parametrize(
+    ("queue_splits", "is_routed"), combine([(), ("normalize", "route", "rules")], [False, True]), ids=str
+)
 def test_concurrent_workers_leave_the_same_rows(store, home, now, queue_splits, is_routed):
     sequence = build_sequence(11, alerts=40, is_routed=is_routed, by_content=True)
     alone = run_sequence(home, now, sequence, ONE_BATCH)
@@ -68,23 +70,20 @@ def test_concurrent_workers_leave_the_same_rows(store, home, now, queue_splits, 
     assert run_sequence(home, now, sequence, ProcessingMode(7, queue_splits, threads=3)) == alone
 
 
+COMMON_BATCHES = (
+    ProcessingMode(has_common_batches=True),
+    ProcessingMode(40, has_common_batches=True),
+    ProcessingMode(has_common_batches=True, ends_early=0.02),
+)
+
+
 @pytest.mark.parametrize(
-    "mode",
-    [
-        ProcessingMode(has_common_batches=True),
-        ProcessingMode(40, has_common_batches=True),
-        ProcessingMode(has_common_batches=True, ends_early=0.02),
-    ],
+    ("seed", "kind", "mode"),
+    combine([1, 2, 3], ["own key", "groups", "by content", "groups by content"], COMMON_BATCHES),
     ids=str,
 )
-@pytest.mark.parametrize(
-    "kind",
-    [{}, {"grouped": 4}, {"by_content": True}, {"by_content": True, "grouped": 4}],
-    ids=["own key", "groups", "by content", "groups by content"],
-)
-@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_lanes_in_common_batches_leave_the_same_rows_as_alone(store, home, now, mode, kind, seed):
-    sequence = build_sequence(seed, alerts=60, services=4, **kind)
+    sequence = build_sequence(seed, alerts=60, services=4, **KINDS[kind])
     alone = run_sequence(home, now, sequence, ONE_BATCH)
 
     assert run_sequence(home, now, sequence, mode) == alone
