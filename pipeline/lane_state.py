@@ -66,8 +66,8 @@ class LaneState:
     decided again under their locks. `next_targets` is the position of the next target of each
     round-robin policy, by row.
 
-    `group_keys` are the values of the latest alert (pipeline/incidents/grouping.py). `skipped` is the first alert of
-    each integration whose budget did not suffice for its rules.
+    `group_keys` are the values of the latest alert (pipeline/incidents/grouping.py). `skipped` is the first
+    alert of each integration whose budget did not suffice for its rules.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class Notification(Table):
 
 
 def get_reason_key(key: str) -> str:
-    """Return the reason key in the key of a notification (see schedules/escalation/person_notifications.py)."""
+    """Return the reason key in the key of a notification (schedules/escalation/person_notifications.py)."""
     return key.split(":", 2)[2].rsplit(":", 3)[0]
 
 
