@@ -11,7 +11,7 @@ from tests.support.alert_sequences import (
     build_sequence,
     run_sequence,
 )
-from tests.support.combinations import combine
+from tests.support.scenarios.combinations import combine
 
 ONE_BATCH = ProcessingMode()
 
