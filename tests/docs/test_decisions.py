@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from tests.support.documents.files import ROOT, list_tracked
+from tests.support.documents.files import ROOT, list_files
 
 FOLDER = ROOT / "docs" / "decisions"
 # "decision 0094" and "docs/decisions/0094-references...", also across lines; in decisions themselves,
@@ -35,8 +35,9 @@ def test_the_index_has_the_titles_of_the_decisions():
 def test_every_citation_of_a_decision_finds_it():
     decisions = list_decisions()
     missing = []
-    for name in list_tracked("*.py", "*.md", "*.toml", "Makefile", ".ci/*"):
-        text = re.sub(r"-\n\s*#?\s*", "-", (ROOT / name).read_text())
+    for path in list_files(".py", ".md", ".toml", "Makefile", "run"):
+        name = path.relative_to(ROOT).as_posix()
+        text = re.sub(r"-\n\s*#?\s*", "-", path.read_text())
         text = re.sub(r"\s*\n\s*#?\s*", " ", text)
         cited = CITATION.findall(text)
         if name.startswith("docs/decisions/"):

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +15,6 @@ KEPT = {".ci"}
 def list_files(*endings: str) -> list[Path]:
     """Return the files with these endings, without those that .gitignore names."""
     return sorted(path for path in _find_all() if path.name.endswith(endings))
-
-
-def list_tracked(*patterns: str) -> list[str]:
-    """Return the files that match these patterns, as paths from the folder of the project."""
-    names = (path.relative_to(ROOT).as_posix() for path in list_files(""))
-    return [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
 
 
 def _find_all() -> Iterator[Path]:
