@@ -9,7 +9,7 @@ PYTHON ?= $(shell for each in /usr/bin/python3 python3 python3.14 python3.13 pyt
 	$$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: openid-provider twilio-description install run docs pages any quick test test-pure test-processes test-all test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
+.PHONY: openid-provider twilio-description install run docs pages any quick test fresh test-pure test-processes test-all test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
 
 install: $(VENV)/run.stamp
 
@@ -47,6 +47,13 @@ test-pure: $(VENV)/dev.stamp
 # Everything that a change must pass: what CI runs.
 test-all:
 	@.ci/run
+
+# On a minimal Debian, as a plain user: install, send the first alert, run the tests. Needs root and mmdebstrap.
+# For a Debian with a newer Python: make fresh SUITE=sid
+SUITE ?= trixie
+
+fresh:
+	@env SUITE=$(SUITE) .ci/fresh_machine.sh all
 
 # A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)

@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import uuid
+import zoneinfo
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +35,10 @@ structlog.configure(
 # By default an example fails after 0.2 s, also if the machine did something else in that time.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
+
+# Rules of time zones are those of the locked package `tzdata`, not those of this host, here and in processes.
+os.environ["PYTHONTZPATH"] = ""
+zoneinfo.reset_tzpath(())
 
 # Tests create data folders, which only their owner may use.
 os.umask(0o077)

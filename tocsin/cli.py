@@ -120,6 +120,15 @@ class Commands(click.Group):
         add_home_option(command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command. Whichever it is, close its connections to the database at its end."""
+        try:
+            return super().invoke(ctx)
+        finally:
+            # A command that needs no database has not loaded this module.
+            if base := sys.modules.get("models.store.base"):
+                base.close_store()
+
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, meaning) for name, (_, meaning) in COMMANDS.items()])

@@ -630,10 +630,12 @@ _store: Store | None = None
 def open_store(url: str, home: Path) -> Store:
     """Bind the tables to a store; an empty url means the SQLite file in the data folder.
 
+    Another store that was open is closed first, see close_store().
     Does not connect: connection() does that per request or message, after any fork. Raises
     postgresql.BadUrl, or BadSetting if others can read the folder of a SQLite file.
     """
     global _store
+    close_store()
     if url:
         _store = PostgresStore(url)
     else:
@@ -641,6 +643,13 @@ def open_store(url: str, home: Path) -> Store:
         _store = SqliteStore(home / SQLITE_FILE)
     db.initialize(_store.database)
     return _store
+
+
+def close_store() -> None:
+    """Close the connection of this thread and those that no thread uses, if a store is open."""
+    if _store is not None:
+        db.close()
+        db.close_idle()
 
 
 def store() -> Store:

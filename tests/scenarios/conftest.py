@@ -86,7 +86,8 @@ class Timeline:
     def mails(self) -> list[tuple[str, str]]:
         """Return person and subject of the mails that arrived since the last call."""
         fresh, self.seen = self.box.mails[self.seen :], len(self.box.mails)
-        return [(address.partition("@")[0], str(mail["Subject"])) for address, mail in fresh]
+        # A long subject begins in the second line of its header, and Python before 3.13 reads a blank there.
+        return [(address.partition("@")[0], str(mail["Subject"]).lstrip()) for address, mail in fresh]
 
     def link(self) -> str:
         """Return the path of the link in the newest mail."""

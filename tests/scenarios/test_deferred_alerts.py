@@ -33,7 +33,7 @@ from workers.periodic import release_maintenance, retention
 ALICE = Author(AuthorKind.USER, "Alice")
 AGAIN = "[Checkout] #2 Disk full on db1 (critical)"
 THIRD = "[Checkout] #3 Disk full on db1 (critical)"
-RECOVERED = " [Checkout] 2 incidents are resolved: Disk full on db2, Disk full on db1"
+RECOVERED = "[Checkout] 2 incidents are resolved: Disk full on db2, Disk full on db1"
 
 
 def test_an_auto_resolved_incident_does_not_drop_a_deferred_alert(timeline, world, window):

@@ -35,6 +35,16 @@ def run_ok(run):
     return run_ok
 
 
+@pytest.mark.skipif(bool(stores.SERVER), reason="about files of SQLite")
+@pytest.mark.parametrize("words", [("migrate",), ("incidents",), ("token", "revoke", "1")])
+def test_a_command_closes_its_connections_to_the_database(run, home, words):
+    """SQLite deletes the log of writes with the last connection."""
+    run(*words)
+
+    assert (home / "tocsin.db").exists()
+    assert not (home / "tocsin.db-wal").exists()
+
+
 def test_accounts_users_and_tokens_are_added_and_a_token_is_revoked(run, run_ok):
     made = run_ok("account", "add", "Example", "alice@example.org")
     run_ok("user", "add", "bob@example.org", "--role", "admin")

@@ -7,11 +7,14 @@ two they use. Programs show all times in the time zone of their user.
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import icalendar
-
 from pipeline.sources.cleaning import clean_line
+
+# To import it takes a tenth of the start of a web process, so that the functions import it.
+if TYPE_CHECKING:
+    import icalendar
 
 MIMETYPE = "text/calendar"
 
@@ -57,6 +60,8 @@ class Calendar:
 
 def render(calendar: Calendar, now: datetime) -> bytes:
     """Return the calendar as text with `now` as its time. Entries shorter than a second are left out."""
+    import icalendar
+
     ical = icalendar.Calendar()
     # The explicit type is needed: the library escapes only properties that it knows, and NAME is unknown.
     name, description, zone = (
@@ -88,7 +93,9 @@ def render(calendar: Calendar, now: datetime) -> bytes:
     return text
 
 
-def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) -> icalendar.Event:
+def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) -> "icalendar.Event":
+    import icalendar
+
     # LAST-MODIFIED is left out. A shift can change although its layer does not change. With the old date of
     # the layer, a calendar program may keep its old copy.
     event = icalendar.Event()
@@ -108,8 +115,10 @@ def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) ->
     return event
 
 
-def _build_attendee(person: Attendee) -> icalendar.vCalAddress:
+def _build_attendee(person: Attendee) -> "icalendar.vCalAddress":
     """Build the address of a person who takes part and gets no invitation (RFC 6638, 7.1)."""
+    import icalendar
+
     address = icalendar.vCalAddress(f"mailto:{quote(person.email, safe=MAIL_CHARACTERS)}")
     for name, value in (
         # A parameter cannot have double quotes (RFC 5545, 3.1).

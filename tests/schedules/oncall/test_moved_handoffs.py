@@ -110,8 +110,8 @@ def test_a_layer_that_begins_in_summer_is_moved_in_winter():
         ("Europe/Berlin", ["2026-03-29 01:00", "2026-10-25 01:00"]),
         ("America/New_York", ["2026-03-08 07:00", "2026-11-01 06:00"]),
         ("Australia/Lord_Howe", ["2026-04-04 15:00", "2026-10-03 15:30"]), ("Asia/Kathmandu", []),
-        # Ramadan.
-        ("Africa/Casablanca", ["2026-02-15 02:00", "2026-03-22 02:00"]),
+        # Ramadan, and the end of its summer time for ever.
+        ("Africa/Casablanca", ["2026-02-15 02:00", "2026-03-22 02:00", "2026-09-20 01:00"]),
     ],
 )  # fmt: skip
 def test_offsets_change_with_the_clock(zone, changes):

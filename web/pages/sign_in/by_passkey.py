@@ -6,28 +6,10 @@ A passkey is the only factor: the device must check its person (user verificatio
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from flask import Response, current_app, request
-from webauthn import (
-    base64url_to_bytes,
-    generate_authentication_options,
-    generate_registration_options,
-    options_to_json,
-    verify_authentication_response,
-    verify_registration_response,
-)
-from webauthn.helpers import bytes_to_base64url
-from webauthn.helpers.exceptions import WebAuthnException
-from webauthn.helpers.structs import (
-    AuthenticatorSelectionCriteria,
-    PublicKeyCredentialCreationOptions,
-    PublicKeyCredentialDescriptor,
-    PublicKeyCredentialRequestOptions,
-    ResidentKeyRequirement,
-    UserVerificationRequirement,
-)
-from webauthn.registration.verify_registration_response import VerifiedRegistration
 
 from models.domain.identity import is_uuid
 from models.sign_in import audit, limits, steps
@@ -43,6 +25,9 @@ from web.pages import forms, signed_in
 from web.pages.base import build_url, redirect_to
 from web.pages.sign_in.by_link import OWN_SIGN_IN
 
+if TYPE_CHECKING:
+    from web.pages.sign_in.passkey_checks import Begun, NewPasskey
+
 # The purpose of the cookie with the secret of the step.
 COOKIE = "step"
 REGISTER, SIGN_IN = "register", "passkey"
@@ -53,36 +38,27 @@ NAME_LIMIT = 120
 # What browsers send is mostly below 2 KB.
 BODY_LIMIT = 16 * 1024
 REFUSED = "This passkey was refused. Sign in in another way, and add it again."
-Options = PublicKeyCredentialCreationOptions | PublicKeyCredentialRequestOptions
-# The errors of the library, and of odd values in the JSON that it reads.
-_BAD = (WebAuthnException, ValueError, TypeError, KeyError)
 
 
 def begin_registration() -> Response:
     """Return what the browser needs to make a passkey."""
+    # Not at the start of the process: see passkey_checks.py.
+    from web.pages.sign_in import passkey_checks
+
     user = viewer().user
     _require_recent()
     _count(limits.PASSKEY_OF_PERSON, user.username)
     known = Passkey.select(Passkey.credential_id).where(Passkey.user == user)
-    options = generate_registration_options(
-        rp_id=_get_host(),
-        rp_name="Tocsin",
-        user_id=user.username.encode(),
-        user_name=user.email,
-        user_display_name=get_display_name(user),
-        exclude_credentials=[
-            PublicKeyCredentialDescriptor(id=base64url_to_bytes(row.credential_id)) for row in known
-        ],
-        authenticator_selection=AuthenticatorSelectionCriteria(
-            resident_key=ResidentKeyRequirement.REQUIRED,
-            user_verification=UserVerificationRequirement.REQUIRED,
-        ),
+    begun = passkey_checks.begin_registration(
+        _get_host(), user.username, user.email, get_display_name(user), [row.credential_id for row in known]
     )
-    return _begin(REGISTER, options, user=user.username)
+    return _begin(REGISTER, begun, user=user.username)
 
 
 def register() -> dict[str, str]:
     """Store the passkey that the browser made."""
+    from web.pages.sign_in.passkey_checks import Asked, check_registration
+
     user = viewer().user
     _require_recent()
     body = _read_body()
@@ -92,17 +68,11 @@ def register() -> dict[str, str]:
     values = _finish(REGISTER)
     if values is None or values["user"] != user.username:
         reject("credential", "It took too long. Try again.")
-    try:
-        made = verify_registration_response(
-            credential=_get_object(body.get("credential")),
-            expected_challenge=base64url_to_bytes(values["challenge"]),
-            expected_rp_id=_get_host(),
-            expected_origin=_get_origin(),
-            require_user_verification=True,
-        )
-    except _BAD:
+    asked = Asked(values["challenge"], _get_host(), _get_origin())
+    made = check_registration(_get_object(body.get("credential")), asked)
+    if made is None:
         reject("credential", "The passkey could not be checked. Try again, or use another device.")
-    _store(user, name, bytes_to_base64url(made.credential_id), made)
+    _store(user, name, made)
     return {"next": build_url(f"{OWN_SIGN_IN}?done=passkey")}
 
 
@@ -111,22 +81,22 @@ def _require_recent() -> None:
         raise Forbidden(detail="You signed in some time ago. Sign in again, then add the passkey.")
 
 
-def _store(user: User, name: str, credential_id: str, made: VerifiedRegistration) -> None:
-    if len(credential_id) > MAX_ID:
+def _store(user: User, name: str, made: "NewPasskey") -> None:
+    if len(made.credential_id) > MAX_ID:
         reject("credential", "This passkey has an id that is too long.")
     with store().write_transaction():
         signed_in.require_current()
         if Passkey.select().where(Passkey.user == user).count() >= MAX_PASSKEYS:
             reject("credential", f"You have {MAX_PASSKEYS} passkeys. Remove one of them first.")
-        if Passkey.select().where(Passkey.credential_id == credential_id).exists():
+        if Passkey.select().where(Passkey.credential_id == made.credential_id).exists():
             reject("credential", "This passkey was added before.")
         Passkey.create(
             unique_id=make_uuid(),
             creation_date=now(),
             user=user,
             name=name,
-            credential_id=credential_id,
-            public_key=bytes_to_base64url(made.credential_public_key),
+            credential_id=made.credential_id,
+            public_key=made.public_key,
             sign_count=made.sign_count,
         )
         audit.record(user, "passkey_added", now(), client=signed_in.get_browser().client, detail=name)
@@ -148,11 +118,10 @@ def remove(passkey_id: str) -> Response:
 
 def begin_sign_in() -> Response:
     """Return the challenge that a passkey signs. The browser knows which passkeys it has for this host."""
+    from web.pages.sign_in import passkey_checks
+
     _count(limits.STEP_OF_CLIENT, signed_in.get_browser().client)
-    options = generate_authentication_options(
-        rp_id=_get_host(), user_verification=UserVerificationRequirement.REQUIRED
-    )
-    return _begin(SIGN_IN, options)
+    return _begin(SIGN_IN, passkey_checks.begin_sign_in(_get_host()))
 
 
 def sign_in() -> dict[str, str]:
@@ -173,24 +142,18 @@ def sign_in() -> dict[str, str]:
 
 def _verify(credential: object, values: Mapping[str, str]) -> Passkey | None:
     """Return the passkey that signed the challenge of these values; None: there is none."""
+    from web.pages.sign_in.passkey_checks import Asked, check_sign_in
+
     passkey = _find(credential)
     if passkey is None:
         return None
-    try:
-        verified = verify_authentication_response(
-            credential=_get_object(credential),
-            expected_challenge=base64url_to_bytes(values["challenge"]),
-            expected_rp_id=_get_host(),
-            expected_origin=_get_origin(),
-            credential_public_key=base64url_to_bytes(passkey.public_key),
-            credential_current_sign_count=passkey.sign_count,
-            require_user_verification=True,
-        )
-    except _BAD:
+    asked = Asked(values["challenge"], _get_host(), _get_origin())
+    sign_count = check_sign_in(_get_object(credential), asked, passkey.public_key, passkey.sign_count)
+    if sign_count is None:
         return None
     with store().write_transaction():
         # Of two copies of a device, the second one has an old count, which the library refuses.
-        used = Passkey.update(sign_count=verified.new_sign_count, last_used_at=now())
+        used = Passkey.update(sign_count=sign_count, last_used_at=now())
         same = (Passkey.id == passkey.id) & (Passkey.sign_count == passkey.sign_count)
         return passkey if used.where(same).execute() else None
 
@@ -217,12 +180,11 @@ def _count(limit: Limit, value: str) -> None:
         raise Throttled(many.retry_after_s) from None
 
 
-def _begin(kind: str, options: Options, **values: str) -> Response:
-    challenge = bytes_to_base64url(options.challenge)
+def _begin(kind: str, begun: "Begun", **values: str) -> Response:
     with store().write_transaction():
-        secret = steps.begin(kind, {"challenge": challenge, **values}, now())
+        secret = steps.begin(kind, {"challenge": begun.challenge, **values}, now())
     forms.set_cookie(COOKIE, secret, int(steps.LIFE.total_seconds()))
-    return Response(options_to_json(options), mimetype=serialization.JSON)
+    return Response(begun.options, mimetype=serialization.JSON)
 
 
 def _finish(kind: str) -> dict[str, str] | None:

@@ -25,7 +25,7 @@ from web.http.errors import Busy, NotFound
 from web.pages import forms, signed_in
 from web.pages.base import redirect_away, redirect_to, render_page
 from web.pages.sign_in.by_password import render, render_too_many
-from web.pages.sign_in.provider_client import CLOCK_SKEW_S, ProviderClient, ProviderError
+from web.pages.sign_in.provider import CLOCK_SKEW_S, ProviderError
 
 log = structlog.get_logger()
 
@@ -44,6 +44,9 @@ QUERY_LIMIT = 8_000
 
 def begin() -> Response:
     """Send the browser to the provider."""
+    # Not at the start of the process: see provider_client.py.
+    from web.pages.sign_in.provider_client import ProviderClient
+
     settings = _get_settings()
     path = forms.find_next(request.args.get("next"))
     try:
@@ -60,6 +63,8 @@ def begin() -> Response:
 
 def finish() -> Response:
     """Sign in the person whom the provider names, or ask for the account."""
+    from web.pages.sign_in.provider_client import ProviderClient
+
     settings = _get_settings()
     values = _finish_step(KIND)
     if values is None or len(request.query_string) > QUERY_LIMIT:

@@ -19,8 +19,10 @@ class SmtpSession(smtplib.SMTP):
         self.used = False
         super().__init__(settings.smtp_host, settings.smtp_port, local_hostname=_get_hostname())
 
-    def connect(self, *_: object, **__: object) -> tuple[int, bytes]:
+    def connect(self, host: str = "", *_: object, **__: object) -> tuple[int, bytes]:
         """Use the existing connection. The constructor calls this."""
+        # starttls() checks the certificate for this name. Since Python 3.14, only connect() sets it.
+        self._host = host
         self.sock = self._raw
         self.file = None
         return self.getreply()

@@ -30,7 +30,8 @@ from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, settings
 from tests.support.scenarios.timers import set_policy
 from tests.support.stores import get_settings
-from tocsin.commands.alerts.why import format_lines, why
+from tocsin.cli import Commands
+from tocsin.commands.alerts.why import format_lines
 from workers.alerts import process_lane
 from workers.alerts.batches import BatchSize
 from workers.delivery import deliver
@@ -240,7 +241,7 @@ def test_it_shows_whether_a_dead_letter_was_replayed_or_dropped(world, now, chan
 def run(home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    return lambda *arguments: CliRunner().invoke(why, arguments)
+    return lambda *arguments: CliRunner().invoke(Commands(), ["why", *arguments])
 
 
 def test_json_has_the_incident(receipt, run):

@@ -3,7 +3,6 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +13,7 @@ from models.tables.accounts import Token
 from models.tables.sign_in import Passkey, Password, Session
 from tests.support.web.browser import PageBrowser
 from web.pages import join
-from web.pages.sign_in import by_passkey, own, own_tokens
+from web.pages.sign_in import own, own_tokens, passkey_checks
 
 OLD = "the old password"
 NEW = "a new and long password"
@@ -121,9 +120,9 @@ def test_a_session_that_ended_meanwhile_sets_no_password(sign_in, with_password,
 def test_a_session_that_ended_meanwhile_adds_no_passkey(sign_in, monkeypatch, reset_after):
     browser = sign_in("bob")
     browser.post("/me/passkeys/options/")
-    made = SimpleNamespace(credential_id=b"id", credential_public_key=b"key", sign_count=0)
-    monkeypatch.setattr(by_passkey, "verify_registration_response", lambda **_: made)
-    reset_after(by_passkey, "verify_registration_response")
+    made = passkey_checks.NewPasskey("id", "key", 0)
+    monkeypatch.setattr(passkey_checks, "check_registration", lambda *_: made)
+    reset_after(passkey_checks, "check_registration")
 
     answer = browser.client.post(
         "/me/passkeys/",
