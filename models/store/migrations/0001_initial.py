@@ -130,7 +130,7 @@ incident: unique_id char(22) unique, account -> account cascade unindexed, incid
     next_step integer, paged_someone boolean, exhausted boolean, sla_started_at time null,
     sla_acknowledged_at time null, timeouts_started_at time null;
 incident_group: id bigauto, incident -> incident cascade, digest char(64) indexed, created_at time;
-incident_log: incident -> incident cascade, at time, what char(32), reason text, actor_kind char(8),
+incident_log: incident -> incident cascade, at time, what char(32), reason text, author_kind char(8),
     user -> user null, alert char(22) null;
 incident_tag: unique_id char(36) unique, incident -> incident cascade unindexed, team_tag -> tag cascade,
     creation_date time;
@@ -168,7 +168,7 @@ entity: integration -> integration cascade unindexed, entity_id char(255), firin
 timer: incident -> incident cascade unindexed, kind char(32), key char(64), due_at time, done_at time null,
     outcome text null, fired boolean;
 message: message_id char(64) unique, account -> account cascade unindexed, user -> user cascade unindexed,
-    contact -> contact_method null set_null, channel smallint, kind char(16) null, reason text null,
+    contact -> contact_method null set_null, channel smallint, kind char(16) null, requested_by text null,
     requested_address char(320) null, created_at time, next_attempt_at time, claimed_until time null,
     first_attempt_at time null, attempts integer, state smallint, outcome text null, done_at time null,
     instead_of -> message null set_null unindexed, pieces_of char(64) null, group_key char(64) null,
