@@ -96,7 +96,7 @@ class IncidentLog(Table):
     at = UtcField()
     what = peewee.CharField(max_length=32)
     reason = ReasonField()
-    author_kind = peewee.CharField(max_length=8, column_name="actor_kind")
+    author_kind = peewee.CharField(max_length=8)
     user = peewee.ForeignKeyField(User, null=True)
     # The unique_id of the alert that caused the change.
     alert = peewee.CharField(max_length=22, null=True)

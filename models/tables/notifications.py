@@ -36,7 +36,7 @@ class Message(Table):
     contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL")
     channel = peewee.SmallIntegerField()
     kind = peewee.CharField(max_length=16, null=True)
-    requested_by = peewee.TextField(null=True, column_name="reason")
+    requested_by = peewee.TextField(null=True)
     requested_address = peewee.CharField(max_length=320, null=True)
     created_at = UtcField()
     next_attempt_at = UtcField()

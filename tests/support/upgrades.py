@@ -3,19 +3,30 @@
 The rows are made from the schema itself, so that this holds for every migration of the future.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import peewee
 from playhouse.migrations import Runner
 
+from models.store import migrate
 from models.store.base import connection, db, store
 from tests.support.stores import TABLES
 
 NOT_OURS = {"schema_migration", "sqlite_sequence"}
 ROWS = 3
+# A migration of the next version, which no version has.
+NEXT = "9999_next"
 
 Row = dict[str, Any]
+
+
+def copy_migrations(folder: Path, sql: str) -> Path:
+    """Create a folder with the migrations and one more, NEXT, which executes this statement."""
+    shutil.copytree(migrate.MIGRATIONS_DIR, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / f"{NEXT}.py").write_text(f"def up(migrator, db):\n    db.execute_sql({sql!r})\n")
+    return folder
 
 
 def check_upgrade(folder: Path, name: str) -> None:

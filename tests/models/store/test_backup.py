@@ -6,12 +6,12 @@ import stat
 from contextlib import contextmanager
 
 import pytest
-from playhouse.migrations import Runner
 
+from models.store import migrate
 from models.store.backup import backup, file
 from models.store.backup.file import BackupError, Header
 from models.store.base import connection, db, open_store, store
-from models.store.migrate import MIGRATIONS_DIR, SchemaUnknown, list_applied, migrate
+from models.store.migrate import SchemaUnknown
 from tests.support import upgrades
 from tests.support.stores import SERVER, drop_store, get_url
 
@@ -19,7 +19,7 @@ from tests.support.stores import SERVER, drop_store, get_url
 @pytest.fixture
 def filled(empty_store, home):
     """Return all rows of a database with rows in every table."""
-    migrate(home)
+    migrate.migrate(home)
     with connection(), store().write_transaction():
         upgrades.fill(upgrades.list_tables(), first=1)
     return read_all_rows()
@@ -85,18 +85,28 @@ def test_a_restored_copy_uses_no_number_of_a_row_again(filled, home, new_home, t
     assert not SERVER or min(numbers) > upgrades.ROWS
 
 
-def test_a_backup_of_an_earlier_schema_is_migrated(empty_store, home, new_home, tmp_path):
-    names = [each.name for each in Runner(db.obj, str(MIGRATIONS_DIR)).migrations()]
-    with connection():
-        Runner(db.obj, str(MIGRATIONS_DIR)).up(target=names[0])
-        tables = upgrades.list_tables()
-        with store().write_transaction():
-            upgrades.fill(tables, first=1)
-        before = upgrades.count_rows(tables)
-    path = back_up(home, tmp_path / "backup")
+@pytest.fixture
+def next_version(tmp_path, monkeypatch):
+    """Call it to become the next version of the program, which has one more migration."""
+    folder = upgrades.copy_migrations(tmp_path / "next", "CREATE TABLE next (id INTEGER)")
+    return lambda: monkeypatch.setattr(migrate, "MIGRATIONS_DIR", folder)
 
-    with restored(path, new_home), connection():
-        assert (upgrades.count_rows(tables), list_applied()) == (before, names)
+
+def test_a_backup_of_an_earlier_schema_is_migrated(filled, home, new_home, tmp_path, next_version):
+    with connection():
+        names = migrate.list_applied()
+    path = back_up(home, tmp_path / "backup")
+    next_version()
+
+    with restored(path, new_home):
+        copied = read_all_rows()
+        with connection():
+            assert migrate.list_applied() == [*names, upgrades.NEXT]
+
+    assert copied.pop("next") == []
+    for rows in (copied, filled):
+        del rows["schema_migration"]
+    assert copied == filled
 
 
 def test_a_backup_is_readable_by_its_owner_only_and_replaces_no_file(filled, home, tmp_path):
@@ -241,13 +251,11 @@ def test_a_backup_of_the_other_store_is_refused(filled, home, new_home, tmp_path
 
 
 @pytest.mark.skipif(not SERVER, reason="about a database with an empty schema")
-def test_a_database_with_a_later_schema_is_refused(empty_store, home, new_home, tmp_path):
-    names = [each.name for each in Runner(db.obj, str(MIGRATIONS_DIR)).migrations()]
-    with connection():
-        Runner(db.obj, str(MIGRATIONS_DIR)).up(target=names[0])
+def test_a_database_with_a_later_schema_is_refused(filled, home, new_home, tmp_path, next_version):
     path = back_up(home, tmp_path / "backup")
+    next_version()
     open_store(get_url(new_home), new_home)
-    migrate(new_home)
+    migrate.migrate(new_home)
     db.close_all()
 
     with pytest.raises(BackupError, match="the backup is older"), restored(path, new_home):

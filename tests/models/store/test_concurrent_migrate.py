@@ -1,7 +1,6 @@
 """Several processes can migrate one database at once, and no process uses a database with an old schema."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +14,9 @@ from models.store.migrate import list_pending
 from tests.support.polling import wait_until
 from tests.support.processes import build_environment, tocsin
 from tests.support.stores import get_url
+from tests.support.upgrades import NEXT, copy_migrations
 
 NAMES = sorted(path.stem for path in migrate.MIGRATIONS_DIR.glob("[0-9]*.py"))
-NEXT = "9999_next"
 
 # A later version of the program, which has one more migration.
 NEXT_PROGRAM = """
@@ -33,11 +32,7 @@ main()
 @pytest.fixture
 def next_migrations(tmp_path):
     """The migrations folder of a later version, which has one more migration."""
-    folder = tmp_path / "migrations"
-    shutil.copytree(migrate.MIGRATIONS_DIR, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    text = 'def up(migrator, db):\n    db.execute_sql("CREATE TABLE next (id INTEGER)")\n'
-    (folder / f"{NEXT}.py").write_text(text)
-    return folder
+    return copy_migrations(tmp_path / "migrations", "CREATE TABLE next (id INTEGER)")
 
 
 def run_next(home: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
 """The migrations create exactly the schema that the models declare."""
 
+import peewee
 import pytest
 from playhouse.schema_diff import diff_models
 
@@ -21,3 +22,10 @@ def test_the_schema_after_all_migrations_equals_the_models(migrated_store):
 def test_a_second_migration_run_does_nothing(migrated_store, tmp_path):
     assert list_pending() == []
     assert migrate(tmp_path) == []
+
+
+def test_a_column_has_the_name_of_its_field():
+    for table in TABLES:
+        for field in table._meta.sorted_fields:
+            suffix = "_id" if isinstance(field, peewee.ForeignKeyField) else ""
+            assert field.column_name == f"{field.name}{suffix}", table

@@ -236,7 +236,7 @@ def add_incidents(count):
 
 
 ADD_LOGS = (
-    "insert into incident_log (incident_id, at, what, reason, actor_kind) "
+    "insert into incident_log (incident_id, at, what, reason, author_kind) "
     "select id, now(), 'created', '[]', 'system' from incident order by id desc limit 50"
 )
 
@@ -274,7 +274,7 @@ def count_reads(table):
 def test_the_triggers_do_not_depend_on_the_search_path(filled):
     with db.atomic():
         db.execute_sql("set local search_path = ''")
-        log = "insert into public.incident_log (incident_id, at, what, reason, actor_kind) values "
+        log = "insert into public.incident_log (incident_id, at, what, reason, author_kind) values "
         db.execute_sql(log + "(1, now(), 'created', '[]', 'system'), (2, now(), 'created', '[]', 'system')")
         db.execute_sql("update public.event set service_id = 2 where id = 1")
         db.execute_sql("delete from public.receipt where id = 1")
