@@ -26,15 +26,22 @@ def seed() -> int:
     return int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(10**6))
 
 
+SUMMARY = "summary of the faults"
+
+
 @pytest.fixture
-def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Print a summary of the run, passed or failed."""
+def report(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Print a summary at the end of the run, passed or failed. Tests run in several processes."""
+    return lambda text: record_property(SUMMARY, text)
 
-    def print_line(text: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {text}", flush=True)
 
-    return print_line
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the tests reported."""
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.stats.get(kind, ())]
+    for each in reports:
+        texts = [text for name, text in each.user_properties if name == SUMMARY]
+        if each.when == "call" and texts:
+            terminalreporter.write_line("\n  ".join([each.nodeid, *map(str, texts)]))
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.servers.instance import Instance
+from tests.faults.lengths import length
 from tests.support.faults.installation import Installation
 from tests.support.faults.senders import Sender
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
-RESTARTS = 50
+RESTARTS = length(20, 50)
 KINDS = ("web", "web", "worker", "clock")
 SENDERS = 4
 # Longer than a page is cached: the scrapes may reach different web processes.
