@@ -8,6 +8,12 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 
+# More headers of pages and calendar feeds, whose addresses can be secrets.
+PRIVATE_HEADERS = {
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
+
 
 def add_headers(response: Response) -> Response:
     """Add the headers that the view has not set: a view can allow more, for example a cache."""

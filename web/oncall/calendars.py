@@ -27,10 +27,10 @@ from web.http import access, serialization
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import Forbidden
 from web.http.fields import OptionalNumber, Schema, Text, explain
+from web.http.response_headers import PRIVATE_HEADERS
 from web.oncall import calendar_cache, ical
 from web.oncall.calendar_cache import BuiltCalendar
 from web.oncall.ical import Attendee, Calendar, Entry
-from web.pages.base import HEADERS
 
 DEFAULT_MONTHS = 3
 MAX_MONTHS = 12
@@ -102,13 +102,13 @@ def show(token: str) -> Response:
     """Return the calendar at an address. All addresses that do not work get the same answer."""
     found = _find_calendar(token)
     if found is None:
-        return Response("Not Found.\n", 404, HEADERS, "text/plain")
+        return Response("Not Found.\n", 404, PRIVATE_HEADERS, "text/plain")
     if request.if_none_match.contains_weak(found.digest):
         response = Response(status=304)
     else:
         response = Response(found.text, mimetype=ical.MIMETYPE)
         response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
-    response.headers.update(HEADERS)
+    response.headers.update(PRIVATE_HEADERS)
     response.headers["Cache-Control"] = f"private, max-age={CACHE_S}"
     # A weak ETag, because each rendering contains its time.
     response.set_etag(found.digest, weak=True)

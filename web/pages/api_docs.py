@@ -11,7 +11,8 @@ from flask import Response, current_app, render_template
 
 from web.http.openapi import document, outline
 from web.http.prepared import PreparedAnswer, prepare, respond
-from web.pages.base import HEADERS, build_policy, hash_styles
+from web.http.response_headers import PRIVATE_HEADERS
+from web.pages.base import build_policy, hash_styles
 
 
 def show() -> Response:
@@ -19,7 +20,7 @@ def show() -> Response:
     config = current_app.config
     page, policy = _render(config["ROUTES"], config["SETTINGS"].public_url)
     response = respond(page)
-    response.headers.update(HEADERS)
+    response.headers.update(PRIVATE_HEADERS)
     response.headers["Content-Security-Policy"] = policy
     return response
 

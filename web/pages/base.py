@@ -9,10 +9,7 @@ from urllib.parse import urlsplit
 
 from flask import Response, current_app, make_response, redirect, render_template
 
-HEADERS = {
-    "Referrer-Policy": "no-referrer",
-    "X-Robots-Tag": "noindex",
-}
+from web.http.response_headers import PRIVATE_HEADERS
 
 
 def render_page(template: str, code: int, **values: object) -> Response:
@@ -23,7 +20,7 @@ def render_page(template: str, code: int, **values: object) -> Response:
     """
     nonce = secrets.token_urlsafe(16)
     response = make_response(render_template(template, nonce=nonce, **values), code)
-    response.headers.update(HEADERS)
+    response.headers.update(PRIVATE_HEADERS)
     response.headers["Content-Security-Policy"] = build_policy(f"'nonce-{nonce}'")
     if values.get("push") is not None or values.get("passkeys") is not None:
         scripts = f"script-src 'nonce-{nonce}'; worker-src 'self'; connect-src 'self'"
@@ -44,7 +41,7 @@ def redirect_to(path: str) -> Response:
 def redirect_away(url: str) -> Response:
     """Redirect to an address that a setting of the operator names."""
     response = make_response(redirect(url, 303))
-    response.headers.update(HEADERS)
+    response.headers.update(PRIVATE_HEADERS)
     return response
 
 

@@ -31,8 +31,9 @@ from pipeline.messages.times import format_time
 from pipeline.sources.cleaning import clean_text, clean_url
 from web.http.auth import now
 from web.http.errors import Forbidden, NotFound
+from web.http.response_headers import PRIVATE_HEADERS
 from web.incidents.change_status import change_status
-from web.pages.base import HEADERS, render_page
+from web.pages.base import render_page
 from web.pages.link_rights import may_use
 from web.pages.web_push import build_paths, is_fresh, subscribe
 
@@ -82,7 +83,7 @@ def act(token: str) -> Response:
     # After the redirect, a reload of the page is a GET, so the action is not repeated.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     response = redirect(f"{prefix}{request.path}", 303)
-    response.headers.update(HEADERS)
+    response.headers.update(PRIVATE_HEADERS)
     return make_response(response)
 
 

@@ -53,7 +53,7 @@ def _render(status: int, detail: str, links: dict[str, str]) -> tuple[Headers, b
     )
     headers = {
         **response_headers.HEADERS,
-        **base.HEADERS,
+        **response_headers.PRIVATE_HEADERS,
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": base.build_policy(base.hash_styles(text)),
     }

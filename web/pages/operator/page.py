@@ -13,8 +13,9 @@ from pipeline.messages.times import format_clock, format_time
 from web.http.auth import now, viewer
 from web.http.errors import ApiError
 from web.http.fields import parse_moment
+from web.http.response_headers import PRIVATE_HEADERS
 from web.pages import forms
-from web.pages.base import HEADERS, build_url, redirect_to
+from web.pages.base import build_url, redirect_to
 from web.pages.operator.operations import describe_refusal
 from web.pages.static_files import get_path
 
@@ -88,7 +89,7 @@ def render(
         **values,
     )
     response = make_response(text, code)
-    response.headers.update(HEADERS)
+    response.headers.update(PRIVATE_HEADERS)
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Content-Security-Policy"] = POLICY
     if etag:

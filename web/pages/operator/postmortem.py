@@ -18,9 +18,9 @@ from web.http import access
 from web.http.auth import viewer
 from web.http.errors import ApiError, NotFound, reject
 from web.http.resource import lock_row
+from web.http.response_headers import PRIVATE_HEADERS
 from web.incidents.schemas import fill
 from web.pages import forms
-from web.pages.base import HEADERS
 from web.pages.incident import list_notes
 from web.pages.operator.incident import describe
 from web.pages.operator.operations import call
@@ -109,7 +109,7 @@ def export(incident: str) -> Response:
         ]
     )
     name = f"incident-{row.incident_number}.md"
-    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    headers = {**PRIVATE_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, mimetype="text/markdown", headers=headers)
 
 
