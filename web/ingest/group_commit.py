@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 
@@ -364,9 +365,28 @@ def _find_account(key: str) -> str | None:
 
 def _find_targets(keys: set[str]) -> dict[str, KeyTarget]:
     """Find the enabled integrations for alerts (contract 4.1, row 17) or routers with these keys."""
-    found = {row[0]: _build_target(*row) for row in _INTEGRATIONS.rows(keys=keys)}
+    found = {row[0]: _build_target(_IntegrationRow(*row)) for row in _INTEGRATIONS.rows(keys=keys)}
     unmatched = keys - found.keys()
     return found | _find_routers(unmatched) if unmatched else found
+
+
+class _IntegrationRow(NamedTuple):
+    """An integration of a key, as _INTEGRATIONS selects it."""
+
+    key: str
+    row: int
+    name: str
+    creation_date: datetime
+    summary: str
+    unique_id: str
+    integration_type: int
+    application: str
+    kind: str | None
+    service: int
+    service_id: str
+    team_id: str
+    account: int
+    account_identifier: str
 
 
 _INTEGRATIONS = Prepared(
@@ -411,33 +431,23 @@ def _find_routers(keys: set[str]) -> dict[str, KeyTarget]:
     }
 
 
-def _build_target(
-    key: str,
-    row: int,
-    name: str,
-    creation_date: datetime,
-    summary: str,
-    unique_id: str,
-    integration_type: int,
-    application: str,
-    kind: str | None,
-    service: int,
-    service_id: str,
-    team_id: str,
-    account: int,
-    account_identifier: str,
-) -> KeyTarget:
+def _build_target(found: _IntegrationRow) -> KeyTarget:
     details = {
-        "name": name,
-        "creation_date": creation_date,
-        "summary": summary,
-        "unique_id": unique_id,
-        "service": service_id,
-        "team": team_id,
-        "integration_key": key,
+        "name": found.name,
+        "creation_date": found.creation_date,
+        "summary": found.summary,
+        "unique_id": found.unique_id,
+        "service": found.service_id,
+        "team": found.team_id,
+        "integration_key": found.key,
         "is_enabled": True,
-        "integration_type": integration_type,
+        "integration_type": found.integration_type,
     }
     return KeyTarget(
-        account, account_identifier, row, service, details, accepts_pings=accepts_pings(application, kind)
+        found.account,
+        found.account_identifier,
+        found.row,
+        found.service,
+        details,
+        accepts_pings=accepts_pings(found.application, found.kind),
     )
