@@ -79,7 +79,7 @@ faults: $(VENV)/dev.stamp
 
 # What each page looks like on a phone and on a desktop, into docs/pages/. Look at each one before a commit.
 pages: $(VENV)/dev.stamp
-	@env PAGES_FOLDER=$(CURDIR)/docs/pages REQUIRE_PARTS=1 $(IN_MEMORY) $(BIN)/python -m pytest tests/browser/test_operator_pages.py -n 0
+	@env PAGES_FOLDER=$(CURDIR)/docs/pages REQUIRE_PARTS=1 $(IN_MEMORY) $(BIN)/python -m pytest tests/browser/test_console_pages.py -n 0
 
 # The longer runs for the figures of docs/experiments/faults.md.
 faults-full: $(VENV)/dev.stamp

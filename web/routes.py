@@ -75,7 +75,7 @@ from web.oncall import (
 )
 from web.operations import dead_letters, drills, metrics, simulate
 from web.pages import api_docs, bundle, incident, join, signed_in, start, static_files, web_push
-from web.pages.operator import (
+from web.pages.console import (
     check,
     figures,
     incident_actions,
@@ -88,7 +88,7 @@ from web.pages.operator import (
     swaps,
     why,
 )
-from web.pages.operator import incident as operator_incident
+from web.pages.console import incident as console_incident
 from web.pages.sign_in import (
     audit_list,
     by_link,
@@ -461,7 +461,7 @@ PAGES: tuple[Route, ...] = (
     page("POST", "/", incident_list.act, permission="incident_write"),
     page("GET", "/incidents/new/", new_incident.show, permission="incident_write"),
     page("POST", "/incidents/new/", new_incident.create, permission="incident_write"),
-    page("GET", "/incidents/<incident>/", operator_incident.show, permission="incident_read"),
+    page("GET", "/incidents/<incident>/", console_incident.show, permission="incident_read"),
     page("POST", "/incidents/<incident>/", incident_actions.act, permission="incident_write"),
     page("GET", "/incidents/<incident>/postmortem/", postmortem.show, permission="incident_read"),
     page("POST", "/incidents/<incident>/postmortem/", postmortem.save, permission="incident_read"),

@@ -1,0 +1,190 @@
+"""Who may see and use the pages: generated from the list of pages."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from models.domain.enums import AccountRole, TeamRole, WorkState
+from models.domain.reasons import make_reason
+from models.people import provisioning
+from models.store.ids import make_uuid
+from models.tables.accounts import CustomRole, User
+from models.tables.events import Event, Receipt
+from models.tables.schedules import ShiftSwap
+from models.tables.teams import TeamMember
+from tests.support.schedules.stored import layer, schedule
+from tests.support.web.browser import PageBrowser
+from web.http.permissions import ADMIN
+from web.pages import start
+from web.routes import PAGES
+
+OF_SESSIONS = [page for page in PAGES if page.auth == "session"]
+CONSOLE = [page for page in OF_SESSIONS if page.view.__module__.startswith("web.pages.console.")]
+WITH_IDS = [page for page in CONSOLE if "<" in page.path]
+STRANGE = "3f2c0e9a-1b7d-4c52-9a58-0c5d2f1e7a44"
+
+
+def name(page) -> str:
+    return f"{page.method} {page.path}"
+
+
+@pytest.fixture
+def ids(world, open_incident):
+    """The ids of objects of Alice's team, by their names in paths."""
+    open_incident()
+    event = Event.get()
+    Event.update(state=WorkState.DEAD_LETTER, error=make_reason("requested", by="x")).execute()
+    row = schedule(world.team, layer(world.alice))
+    return {
+        "incident": "1",
+        "trace_id": Receipt.get().trace_id,
+        "dead_letter_id": event.unique_id,
+        "schedule_id": row.unique_id,
+        "swap_id": add_swap(row, world).unique_id,
+    }
+
+
+def add_swap(row, world) -> ShiftSwap:
+    at = datetime(2100, 1, 1, tzinfo=UTC)
+    times = dict.fromkeys(("creation_date", "asked_start", "asked_end", "returned_start", "returned_end"), at)
+    return ShiftSwap.create(
+        unique_id=make_uuid(), schedule=row, asker=world.alice, partner=world.bob, **times
+    )
+
+
+def fill(page, ids) -> str:
+    """Return the path of a page with these ids; others are of objects that do not exist."""
+    return re.sub("<([a-z_]+)>", lambda found: ids.get(found[1], STRANGE), page.path)
+
+
+def request(browser, page, path):
+    return browser.get(path) if page.method == "GET" else browser.post(path)
+
+
+@pytest.mark.parametrize("page", OF_SESSIONS, ids=name)
+def test_nobody_sees_a_page_without_a_session(browser, page):
+    path = page.path.replace("<", "").replace(">", "")
+    answer = request(browser, page, path)
+
+    if page.guest is start.show:
+        assert (answer.status_code, "Sign in" in answer.text) == (200, True)
+    else:
+        assert (answer.status_code, answer.headers["Location"].startswith("/sign-in/")) == (303, True)
+
+
+# Who looks at the pages of Alice's team. A reader has a custom role that may only read incidents.
+PEOPLE = ("owner", "admin", "manager", "member", "reader", "outsider", "other account")
+FIRST_NAMES = {"owner": "alice", "member": "bob", "outsider": "charlie", "other account": "mallory"}
+
+
+@pytest.fixture
+def people(world, now):
+    """The people by what they are. All but the owner of the other account are in the account of the team."""
+    found = {kind: getattr(world, first) for kind, first in FIRST_NAMES.items()}
+    for kind, role in (
+        ("admin", AccountRole.ADMIN),
+        ("manager", AccountRole.USER),
+        ("reader", AccountRole.USER),
+    ):
+        found[kind] = provisioning.create_user(world.account, f"{kind}@example.org", role, now)
+    TeamMember.create(
+        unique_id=make_uuid(),
+        team=world.team,
+        user=found["manager"],
+        role=TeamRole.MANAGER,
+        joining_date=now,
+    )
+    reads = CustomRole.create(
+        unique_id=make_uuid(),
+        account=world.account,
+        name="Reader",
+        permissions=["incident_read"],
+        creation_date=now,
+    )
+    User.update(custom_role=reads).where(User.id == found["reader"].id).execute()
+    return {kind: User.get_by_id(user.id) for kind, user in found.items()}
+
+
+def expect_status(page, kind: str) -> int:
+    """Return the status of a page for this person, from its permission and its path alone."""
+    if page.permission == ADMIN:
+        return 200 if kind in ("owner", "admin", "other account") else 403
+    if page not in WITH_IDS:
+        # Lists show what the person may read, so they are shown to everybody.
+        return 200
+    if kind == "other account":
+        return 404
+    if kind == "outsider" or (kind == "reader" and page.permission != "incident_read"):
+        return 403
+    # The postmortem has a permission of its own.
+    return 403 if kind == "reader" and "postmortem" in page.path else 200
+
+
+@pytest.mark.parametrize("kind", PEOPLE)
+@pytest.mark.parametrize("page", [page for page in OF_SESSIONS if page.method == "GET"], ids=name)
+def test_each_page_is_shown_to_those_with_its_permission(app, people, ids, page, kind):
+    browser = PageBrowser(app)
+    browser.start_session(people[kind])
+
+    assert browser.get(fill(page, ids)).status_code == expect_status(page, kind)
+
+
+@pytest.mark.parametrize("kind", ["reader", "outsider", "other account"])
+@pytest.mark.parametrize("page", [page for page in WITH_IDS if page.method == "POST"], ids=name)
+def test_each_form_is_refused_to_those_without_its_permission(app, people, ids, page, kind):
+    browser = PageBrowser(app)
+    browser.start_session(people[kind])
+
+    assert browser.post(fill(page, ids)).status_code == (404 if kind == "other account" else 403)
+
+
+@pytest.mark.parametrize("page", WITH_IDS, ids=name)
+def test_objects_of_another_account_do_not_exist(sign_in, ids, page):
+    assert request(sign_in("mallory"), page, fill(page, ids)).status_code == 404
+
+
+@pytest.mark.parametrize("page", WITH_IDS, ids=name)
+def test_objects_of_another_team_are_refused(sign_in, ids, page):
+    assert request(sign_in("charlie"), page, fill(page, ids)).status_code == 403
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.method == "POST"], ids=name)
+def test_a_form_without_its_token_changes_nothing(sign_in, ids, page):
+    path = fill(page, ids)
+
+    assert sign_in("alice").post(path, csrf="0" * 64).status_code == 403
+
+
+@pytest.mark.parametrize("page", [page for page in OF_SESSIONS if page.method == "GET"], ids=name)
+def test_each_page_loads_files_of_this_host_only(sign_in, ids, page):
+    answer = sign_in("alice").get(fill(page, ids))
+    policy = answer.headers["Content-Security-Policy"]
+
+    assert answer.status_code == 200
+    assert "unsafe-inline" not in policy
+    assert "default-src 'none'" in policy
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("page", [page for page in OF_SESSIONS if page.method == "GET"], ids=name)
+def test_each_page_has_the_same_headers_for_head(sign_in, ids, page):
+    browser = sign_in("alice")
+    path = fill(page, ids)
+    answer = browser._open("HEAD", path, {})
+
+    assert (answer.status_code, answer.data) == (200, b"")
+    assert answer.headers["Content-Type"] == browser.get(path).headers["Content-Type"]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.method == "GET" and page.auth != "session"], ids=name
+)
+def test_open_pages_serve_head_too(browser, page):
+    path = page.path.replace("<name>", "tocsin.css").replace("<token>", "x")
+
+    assert browser._open("HEAD", path, {}).status_code == browser.get(path).status_code
+
+
+def test_operations_refuse_head(browser):
+    assert browser._open("HEAD", "/api/account/teams/", {}).status_code == 405

@@ -1,0 +1,155 @@
+"""Figures of the last weeks as pictures, each with a table: incidents, alerts, times, pages per person."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import peewee
+from flask import Response, request
+
+from models.domain.enums import NotificationStatus
+from models.reports import incident_metrics
+from models.reports.drills import is_drill
+from models.reports.figures import alerts as alert_figures
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from schedules.oncall.local_time import get_zone_or_utc, to_local
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.concurrency_limit import ConcurrencyLimit
+from web.http.errors import NotFound, Throttled
+from web.incidents import analytics
+from web.pages.console.calendar_picture import list_days
+from web.pages.console.operations import call
+from web.pages.console.page import render
+
+
+@dataclass(frozen=True, slots=True)
+class DayFigures:
+    """A day, the metrics of its incidents by their names in the interface, and its number of alerts.
+
+    `alerts` None: not known.
+    """
+
+    day: date
+    metrics: Mapping[str, int | float]
+    alerts: int | None
+
+
+PERIODS = (7, 30, 90)
+# The latest notifications of the period that are counted by person.
+MAX_NOTIFICATIONS = 50_000
+# By the clock of the person.
+NIGHT_FROM, NIGHT_UNTIL = 22, 7
+CONCURRENCY = ConcurrencyLimit(2, "figures by day")
+
+CHART_WIDTH, CHART_HEIGHT, BASE, TOP = 640, 160, 156, 14
+
+
+def show() -> Response:
+    """Show the figures of the last days."""
+    period = request.args.get("days", "30")
+    if period not in map(str, PERIODS):
+        raise NotFound
+    zone = get_zone_or_utc(viewer().user.time_zone)
+    today = to_local(now(), zone).date()
+    first = today - timedelta(days=int(period) - 1)
+    limits = {"from_date": first.isoformat(), "to_date": today.isoformat()}
+    try:
+        days = _measure_days(first, today, zone)
+        teams = call("analytics_get_team_analytics", limits)
+    except Throttled:
+        # An account asks one question of a kind at a time.
+        return render("figures.html", periods=PERIODS, period=int(period), days=[])
+    return render(
+        "figures.html",
+        periods=PERIODS,
+        period=int(period),
+        days=days,
+        alert_bars=draw_bars([(str(each.day), each.alerts or 0) for each in days]),
+        most_alerts=max(each.alerts or 0 for each in days),
+        has_unknown=any(each.alerts is None for each in days),
+        max_alerts=alert_figures.MAX_SEARCHED,
+        bars=draw_bars([(str(each.day), int(each.metrics["total_incidents"])) for each in days]),
+        highest=max(int(each.metrics["total_incidents"]) for each in days),
+        people=_count_by_person(list_days(first, 0, zone)[0]),
+        teams=teams,
+        height=CHART_HEIGHT,
+        width=CHART_WIDTH,
+        base=BASE,
+        max_notifications=MAX_NOTIFICATIONS,
+        night=(NIGHT_FROM, NIGHT_UNTIL),
+    )
+
+
+def _measure_days(first: date, last: date, zone: ZoneInfo) -> list[DayFigures]:
+    """Return incidents, mean times and alerts of each day."""
+    count = (last - first).days + 1
+    starts = list_days(first, count, zone)
+    day_number = peewee.Case(
+        None, [(Incident.creation_date < end, place) for place, end in enumerate(starts[1:])], -1
+    )
+    limits = {
+        "from_date": datetime.combine(first, datetime.min.time()),
+        "to_date": datetime.combine(last, datetime.min.time()),
+    }
+    with analytics.select_incidents(limits, CONCURRENCY) as incidents:
+        found = incident_metrics.measure(incidents, day_number)
+        alerts = alert_figures.count_by_day(starts, access.select_permitted_teams(viewer()))
+    empty = incident_metrics.Metrics()
+    return [
+        DayFigures(first + timedelta(days=place), found.get(place, empty).show(), alerts[place])
+        for place in range(count)
+    ]
+
+
+def _count_by_person(start: datetime) -> list[dict[str, object]]:
+    """Return how often each person was paged since this time, and how often of these at night."""
+    teams = access.select_permitted_teams(viewer())
+    rows = (
+        Notification.select(Notification.user, Notification.done_at)
+        .join(Incident)
+        .where(
+            Incident.account == viewer().account,
+            Incident.team.in_(teams),
+            Notification.state == NotificationStatus.SENT,
+            Notification.not_before >= start,
+            ~is_drill(Notification.incident),
+        )
+        .order_by(Notification.id.desc())
+        .limit(MAX_NOTIFICATIONS)
+    )
+    found = [(user, at) for user, at in rows.tuples() if at is not None]
+    people = {user.id: user for user in User.select().where(User.id.in_({user for user, _ in found}))}
+    pages = Counter(user for user, _ in found)
+    nights = Counter(user for user, at in found if is_night(at, get_zone_or_utc(people[user].time_zone)))
+    return [
+        {"name": get_display_name(people[user]), "pages": count, "nights": nights[user]}
+        for user, count in pages.most_common()
+    ]
+
+
+def is_night(at: datetime, zone: ZoneInfo) -> bool:
+    """Return whether the local clock shows a time of the night."""
+    hour = to_local(at, zone).hour
+    return hour >= NIGHT_FROM or hour < NIGHT_UNTIL
+
+
+def draw_bars(values: list[tuple[str, int]]) -> list[dict[str, object]]:
+    """Return the bars of a chart. The highest value takes the whole height."""
+    highest = max((value for _, value in values), default=0) or 1
+    step = CHART_WIDTH / max(len(values), 1)
+    return [
+        {
+            "x": round(place * step + 1, 1),
+            "y": round(BASE - (BASE - TOP) * value / highest, 1),
+            "width": round(step - 2, 1),
+            "height": round((BASE - TOP) * value / highest, 1),
+            "label": name,
+            "value": value,
+        }
+        for place, (name, value) in enumerate(values)
+    ]

@@ -1,0 +1,258 @@
+"""Who is on call now and next in all teams, and a schedule as a picture of a week or a month."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta
+from typing import NotRequired, TypedDict
+
+from flask import Response, request
+
+from models.tables.schedules import Schedule
+from models.tables.teams import Team
+from pipeline.messages.times import WEEKDAYS
+from schedules.oncall.local_time import get_zone_or_utc, to_local
+from schedules.oncall.swaps import HeldShift
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.errors import ApiError, NotFound, Throttled, reject
+from web.http.fields import parse_moment
+from web.oncall.schedule_overview import access_schedule
+from web.oncall.schedule_problems import GAPS
+from web.pages import forms
+from web.pages.console import swaps
+from web.pages.console.calendar_picture import (
+    DAYS_OF_WEEK,
+    PlannedShift,
+    draw,
+    format_span,
+    list_days,
+)
+from web.pages.console.incident import MAX_CHOICES, list_people, name_person
+from web.pages.console.local_times import MAX_YEAR, MIN_YEAR, is_near, read_local
+from web.pages.console.operations import call, describe_refusal
+from web.pages.console.page import redirect_done, render
+
+
+class Timeline(TypedDict):
+    """The shifts of a schedule over a time, as the operation answers. `gaps` None: they are not known."""
+
+    shifts: "list[ShownShift]"
+    gaps: list[dict[str, str]] | None
+    moved_handoffs: list[dict[str, object]]
+    warnings: list[str]
+
+
+class ShownShift(TypedDict):
+    """A shift, as operations answer."""
+
+    user: dict[str, str]
+    start_time: str
+    end_time: str
+    layer: str | None
+    override: str | None
+    name: str
+    forwarded_to: NotRequired[dict[str, str] | None]
+
+
+# Schedules on a page: each needs some statements and the computation of its shifts.
+PAGE_SIZE = 20
+OVERRIDES = "Overrides"
+VIEWS = {"week": 1, "month": 5}
+HOURS = (1, 4, 8, 12)
+MAX_PAGE = 1_000
+
+
+def show() -> Response:
+    """Show who is on call now in each schedule that the person may read, and who is next."""
+    number = _read_number(request.args.get("page", "1"))
+    teams = access.select_permitted_teams(viewer(), "schedule_read")
+    rows = (
+        Schedule.select(Schedule.unique_id, Schedule.name, Team.name)
+        .join(Team)
+        .where(Schedule.team.in_(teams))
+        .order_by(Team.name, Schedule.name, Schedule.id)
+        .limit(PAGE_SIZE + 1)
+        .offset((number - 1) * PAGE_SIZE)
+    )
+    found = list(rows.tuples())
+    return render(
+        "on_call.html",
+        schedules=[_describe(*each) for each in found[:PAGE_SIZE]],
+        number=number,
+        has_more=len(found) > PAGE_SIZE,
+        own_calendar=call("calendars_get_own_address")["url"],
+    )
+
+
+def _read_number(text: str) -> int:
+    if len(text) > len(str(MAX_PAGE)) or not text.isdecimal() or not 0 < int(text) <= MAX_PAGE:
+        raise NotFound
+    return int(text)
+
+
+def _describe(unique_id: str, name: str, team: str) -> dict[str, object]:
+    """Return who is on call in a schedule, or why that cannot be computed now."""
+    shown: dict[str, object] = {"unique_id": unique_id, "name": name, "team": team}
+    try:
+        found = call("schedule_overview_get_on_call", schedule_id=unique_id)
+    except ApiError as error:
+        return {**shown, "problems": describe_refusal(error)}
+    handoff = found["handoff"]
+    return {
+        **shown,
+        "problems": found["warnings"],
+        "people": [_describe_person(each) for each in found["oncalls"]],
+        "handoff": handoff
+        and {"at": handoff["at"], "people": [name_person(each) for each in handoff["oncalls"]]},
+    }
+
+
+def _describe_person(shift: ShownShift) -> dict[str, str]:
+    forwarded = shift.get("forwarded_to")
+    return {
+        "name": name_person(shift["user"]),
+        "until": shift["end_time"],
+        "by": shift["name"],
+        "forwarded_to": name_person(forwarded) if forwarded else "",
+    }
+
+
+def show_schedule(schedule_id: str) -> Response:
+    """Show a schedule as a picture and a table, with a form for an override."""
+    return _render_schedule(access_schedule(schedule_id), {}, [])
+
+
+def add_override(schedule_id: str) -> Response:
+    """Put a person on call for some time instead of the people of the layers."""
+    row = access_schedule(schedule_id)
+    form = {name: request.form.get(name, "") for name in ("user", "hours", "start_time", "end_time")}
+    try:
+        start, end = _read_span(form)
+        body = {"user": form["user"], "start_time": start.isoformat(), "end_time": end.isoformat()}
+        call("create_schedule_override", body, team_id=row.team.unique_id, schedule_id=row.unique_id)
+    except ApiError as error:
+        return _render_schedule(row, form, describe_refusal(error), error.status)
+    return redirect_done(f"/on-call/{row.unique_id}/", "The override was added.")
+
+
+def _read_span(form: dict[str, str]) -> tuple[datetime, datetime]:
+    """Return start and end of an override: from now on for some hours, or two times in the person's zone."""
+    if form["hours"]:
+        if form["hours"] not in map(str, HOURS):
+            reject("hours", f"Must be one of {', '.join(map(str, HOURS))}.")
+        return now(), now() + timedelta(hours=int(form["hours"]))
+    return read_local("start_time", form["start_time"]), read_local("end_time", form["end_time"])
+
+
+def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], code: int = 200) -> Response:
+    view = request.args.get("view", "week")
+    if view not in VIEWS:
+        raise NotFound
+    zone = get_zone_or_utc(viewer().user.time_zone)
+    first = _read_first(request.args.get("from", ""), to_local(now(), zone).date())
+    days = list_days(first, DAYS_OF_WEEK * VIEWS[view], zone)
+    timeline, missing = _load_timeline(row, days[0], days[-1])
+    shifts = _list_shifts(timeline["shifts"], days[0], days[-1])
+    gaps = [
+        (parse_moment(gap["start_time"]), parse_moment(gap["end_time"])) for gap in timeline["gaps"] or ()
+    ]
+    rows = list(dict.fromkeys([OVERRIDES, *(shift.row for shift in shifts)]))
+    rows = rows if any(shift.is_override for shift in shifts) else rows[1:]
+    step = timedelta(days=DAYS_OF_WEEK * VIEWS[view])
+    names = {each["user"]["username"]: name_person(each["user"]) for each in timeline["shifts"]}
+    own, of_others = swaps.list_choices(_list_held(timeline["shifts"]))
+    return render(
+        "schedule.html",
+        code,
+        schedule=row,
+        view=view,
+        first=first,
+        earlier=first - step,
+        later=first + step,
+        strips=draw(shifts, gaps, rows, first, VIEWS[view], zone, now()),
+        shifts=shifts,
+        gaps=gaps,
+        span=lambda start, end: format_span(start, end, zone),
+        moved=timeline["moved_handoffs"],
+        warnings=[*timeline["warnings"], *([missing] if missing else [])],
+        zone=viewer().user.time_zone,
+        hours=HOURS,
+        people=list_people(),
+        may_override=swaps.has_permission(viewer().user, row, "schedule_write"),
+        swaps=swaps.list_open(row),
+        own_choices=_choose(own, {}),
+        other_choices=_choose(of_others, names),
+        me_username=viewer().user.username,
+        form=form,
+        problems=problems,
+        done=forms.read_done(),
+    )
+
+
+def _load_timeline(row: Schedule, start: datetime, end: datetime) -> tuple[Timeline, str]:
+    """Return the shifts with the gaps, and what is missing if somebody of the account asks for gaps now."""
+    query = {"from": start.isoformat(), "to": end.isoformat()}
+
+    def load(include: str) -> Timeline:
+        name = "schedule_overview_get_timeline"
+        found: Timeline = call(name, None, {**query, "include": include}, schedule_id=row.unique_id)
+        return found
+
+    try:
+        return load(GAPS), ""
+    except Throttled:
+        pass
+    try:
+        return load(""), "Gaps are not shown, because somebody else asks for gaps now. Load the page again."
+    except Throttled:
+        # A schedule with very many shifts needs the same limit.
+        nothing: Timeline = {"shifts": [], "gaps": None, "moved_handoffs": [], "warnings": []}
+        return (
+            nothing,
+            "Shifts are not shown, because somebody else asks for shifts now. Load the page again.",
+        )
+
+
+def _choose(shifts: Iterable[HeldShift], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return shifts as choices of a form. A shift of a person without a name here is the person's own."""
+    zone = get_zone_or_utc(viewer().user.time_zone)
+    return [
+        (
+            swaps.write_choice(each),
+            ": ".join(filter(None, (names.get(each.username), format_span(each.start, each.end, zone)))),
+        )
+        for each in list(shifts)[:MAX_CHOICES]
+    ]
+
+
+def _list_held(found: list[ShownShift]) -> list[HeldShift]:
+    """Return the shifts whose end is known."""
+    return [
+        HeldShift(each["user"]["username"], parse_moment(each["start_time"]), parse_moment(each["end_time"]))
+        for each in found
+        if each["end_time"]
+    ]
+
+
+def _read_first(text: str, today: date) -> date:
+    """Return the Monday of the week of this day; without a day, of this week."""
+    try:
+        day = date.fromisoformat(text) if text else today
+    except ValueError:
+        reject("from", "Must be a date, for example 2026-03-02.")
+    if not is_near(day.year):
+        reject("from", f"Must be from {MIN_YEAR} to {MAX_YEAR}.")
+    return day - timedelta(days=day.weekday() % len(WEEKDAYS))
+
+
+def _list_shifts(found: list[ShownShift], first: datetime, last: datetime) -> list[PlannedShift]:
+    """Return the shifts. One without a known start or end lasts as long as the shown time."""
+    return [
+        PlannedShift(
+            row=OVERRIDES if each["override"] else each["name"],
+            person=name_person(each["user"]),
+            start=parse_moment(each["start_time"]) if each["start_time"] else first,
+            end=parse_moment(each["end_time"]) if each["end_time"] else last,
+            is_override=each["override"] is not None,
+        )
+        for each in found
+    ]

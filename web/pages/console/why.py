@@ -1,0 +1,116 @@
+"""Why somebody was or was not notified: the trace of an alert, alerts that reached nobody, dead letters."""
+
+from datetime import timedelta
+from urllib.parse import quote
+
+from flask import Response, request
+
+from models.domain.identity import is_uuid
+from models.reports import recent
+from models.reports.alert_trace import JsonDict
+from pipeline.topology import STAGES
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.errors import ApiError, BadRequest, NotFound
+from web.pages import forms
+from web.pages.base import redirect_to
+from web.pages.console.operations import call
+from web.pages.console.page import redirect_done, refuse, render
+
+PERIOD = timedelta(hours=24)
+MAX_ALERTS = 100
+MAX_DEAD_LETTERS = 50
+# Alerts on a page of a trace.
+TRACE_SIZE = 20
+
+MEANINGS = {
+    "normalize": "reads the body of the monitoring tool",
+    "route": "chooses integrations, if the alert was sent to a router",
+    "rules": "applies the alert rules",
+    "dedupe": "compares with earlier alerts of the same entity",
+    "incident": "opens or joins an incident, or none",
+    "notify": "notifies people",
+}
+
+
+def show() -> Response:
+    """Show alerts of the last 24 hours that reached nobody, and dead letters. A trace_id opens its trace."""
+    asked = request.args.get("trace_id", "").strip().lower()
+    if asked and not is_uuid(asked):
+        error = BadRequest({"trace_id": ["A trace_id looks like 3f2c0e9a-1b7d-4c52-9a58-0c5d2f1e7a44."]})
+        return refuse(error, "This is no trace_id", "/why/")
+    if asked:
+        return redirect_to(f"/why/{quote(asked)}/")
+    teams = None if viewer().is_admin else access.select_permitted_teams(viewer())
+    found = recent.list_alerts_without_notification(viewer().account, now() - PERIOD, MAX_ALERTS + 1, teams)
+    return render(
+        "why.html",
+        alerts=found[:MAX_ALERTS],
+        has_more=len(found) > MAX_ALERTS,
+        searched=recent.MAX_SEARCHED,
+        letters=call("dead_letters_index", None, {"page_size": MAX_DEAD_LETTERS}),
+        is_admin=viewer().is_admin,
+        done=forms.read_done(),
+    )
+
+
+def show_trace(trace_id: str) -> Response:
+    """Show what each stage of the pipeline decided about the alerts of a request, and why."""
+    number = request.args.get("page") or "1"
+    try:
+        trace = call("events_get_trace", None, {"page": number, "page_size": TRACE_SIZE}, trace_id=trace_id)
+    except NotFound as error:
+        return refuse(error, "This alert is not stored", "/why/")
+    return render(
+        "trace.html",
+        trace=trace,
+        pictures=[{**alert, "picture": build_picture(alert)} for alert in trace["alerts"]],
+        number=int(number),
+        newer=trace["previous"] is not None,
+        older=trace["next"] is not None,
+    )
+
+
+def build_picture(alert: JsonDict) -> list[dict[str, object]]:
+    """Return all stages of the pipeline in order, each with what it decided about this alert.
+
+    The last stage that ran ends the way of the alert, unless it is the last one of the pipeline. A stage
+    without a reason did not run.
+    """
+    reasons = {each["stage"]: each["reason"] for each in alert["stages"]}
+    names = [stage.name for stage in STAGES]
+    ran = [name for name in names if name in reasons]
+    error, pending = alert.get("error"), alert.get("pending_stage")
+    pictures = []
+    for name in names:
+        kind = "done" if name in reasons else "never"
+        if ran and name == ran[-1] and name != names[-1] and not error and not pending:
+            kind = "end"
+        pictures.append(
+            {"name": name, "meaning": MEANINGS.get(name, ""), "kind": kind, "reason": reasons.get(name, "")}
+        )
+    return _mark_stop(pictures, error, pending)
+
+
+def _mark_stop(
+    pictures: list[dict[str, object]], error: str | None, pending: str | None
+) -> list[dict[str, object]]:
+    """Mark the first stage that did not run as failed or pending, if the alert stopped there."""
+    for each in pictures:
+        if each["kind"] == "never" and (error or pending):
+            return [
+                {**one, "kind": "failed" if error else "never", "reason": error or "Not processed yet."}
+                if one is each
+                else one
+                for one in pictures
+            ]
+    return pictures
+
+
+def replay(dead_letter_id: str) -> Response:
+    """Process a dead letter again."""
+    try:
+        answer = call("dead_letters_replay", dead_letter_id=dead_letter_id)
+    except ApiError as error:
+        return refuse(error, "The dead letter was not replayed", "/why/")
+    return redirect_done("/why/", str(answer["message"]))
