@@ -5,6 +5,7 @@ import os
 import stat
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 
 from models.store import migrate
@@ -265,14 +266,12 @@ def test_a_database_with_a_later_schema_is_refused(filled, home, new_home, tmp_p
 @pytest.mark.skipif(not SERVER, reason="about other sessions of PostgreSQL")
 def test_a_database_with_a_connected_process_is_refused(filled, home, new_home, tmp_path):
     path = back_up(home, tmp_path / "backup")
-    open_store(get_url(new_home), new_home)
-    other = db.obj
-    other.connect()
-    try:
-        with pytest.raises(BackupError, match="stop them first"), restored(path, new_home):
-            pass
-    finally:
-        other.close_all()
+    with (
+        psycopg.connect(get_url(new_home), application_name="tocsin"),
+        pytest.raises(BackupError, match="stop them first"),
+        restored(path, new_home),
+    ):
+        pass
 
 
 def test_a_restore_that_fails_leaves_nothing(filled, home, new_home, tmp_path):
