@@ -21,7 +21,8 @@ from bench.report import describe_machine, format_machine
 from bench.servers.instance import NotReady, start_own_instance
 from bench.servers.postgres import ServerUnavailable, create_own_database
 from bench.traffic import Traffic, Way
-from models.store.base import connection, db, open_store, store
+from models.store.opening import open_store
+from models.store.store import connection, db, store
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
 from schedules.oncall.oncall import list_shifts

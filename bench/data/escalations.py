@@ -8,8 +8,8 @@ from typing import Any
 from models.domain.enums import AccountRole, IncidentStatus, TargetType, TimerKind, Urgency
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import connection, db, store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import connection, db, store
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Service

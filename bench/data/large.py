@@ -22,8 +22,9 @@ from models.domain.enums import (
 from models.domain.reasons import make_reason
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import Table, connection, db, store
+from models.store.fields import Table
 from models.store.ids import make_uuid
+from models.store.store import connection, db, store
 from models.tables.accounts import Account, User, bump_version
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from models.store.base import db, store
+from models.store.store import db, store
 
 # A statement with its values; a number stands for this many values.
 Statement = tuple[str, Any]

@@ -16,7 +16,7 @@ from bench.load import get_alert_id
 from bench.siege import bodies
 from bench.siege.tenants import Tenant
 from models.domain.enums import WorkState
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Receipt
 
 # The longest time for an answer. The deadline of a large body is 40 s, but loopback needs no second.

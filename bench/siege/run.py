@@ -18,7 +18,8 @@ from bench.servers.sink import Sink
 from bench.siege.attacks import Attack, Sizes, build_attacks, permit_open_files
 from bench.siege.tenants import create_tenant
 from bench.traffic import Request, Traffic
-from models.store.base import connection, db, open_store
+from models.store.opening import open_store
+from models.store.store import connection, db
 from models.tables.events import Receipt
 
 RATE = 5.0

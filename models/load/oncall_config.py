@@ -31,8 +31,8 @@ from models.domain.facts import (
 )
 from models.domain.values import replace
 from models.load.schedules import get_lookback_start, list_usernames, load_schedules
-from models.store.base import store
 from models.store.prepared import Prepared, bind, build_model, in_bound, in_list
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule

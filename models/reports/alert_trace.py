@@ -22,7 +22,7 @@ from models.domain.enums import (
 )
 from models.domain.reasons import Reason, format_duration, from_json, make_reason, write_clause
 from models.reports.acknowledgements import find_acknowledgements
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.incidents import Incident, IncidentLog

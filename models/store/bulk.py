@@ -12,7 +12,7 @@ from typing import Any
 
 import peewee
 
-from models.store.base import store
+from models.store.store import store
 
 # The values of a row by the names of their columns.
 Record = Mapping[str, object]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playhouse.migrations import Migration, Runner
 
-from models.store.base import connection, db, store
+from models.store.store import connection, db, store
 
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 

@@ -14,7 +14,8 @@ from weakref import WeakSet
 import orjson
 import peewee
 
-from models.store.base import Table, db, store
+from models.store.fields import Table
+from models.store.store import db, store
 
 Row = TypeVar("Row", bound=Table)
 

@@ -6,8 +6,8 @@ from contextlib import suppress
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
 from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
 from models.store import bulk, own_transaction
-from models.store.base import STORE_ERRORS, db, store
 from models.store.prepared import Prepared, in_bound
+from models.store.store import STORE_ERRORS, db, store
 from models.tables.accounts import Account
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
 from models.write.acknowledgements import count_acknowledged

@@ -7,7 +7,7 @@ from typing import Any
 
 import peewee
 
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.events import Receipt
 from pipeline.source_table import STORED_SOURCES
 from pipeline.sources.body import RequestBody

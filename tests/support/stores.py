@@ -21,8 +21,11 @@ import peewee
 import psycopg
 
 from models import tables
-from models.store.base import SQLITE_FILE, ObjectTable, Store, Table, connection, db, open_store, store
+from models.store.fields import ObjectTable, Table
 from models.store.migrate import migrate
+from models.store.opening import open_store
+from models.store.sqlite import SQLITE_FILE
+from models.store.store import Store, connection, db, store
 from models.store.write_lock import LockFile
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "")

@@ -11,7 +11,7 @@ import peewee
 from playhouse.migrations import Runner
 
 from models.store import migrate
-from models.store.base import connection, db, store
+from models.store.store import connection, db, store
 from tests.support.stores import TABLES
 
 NOT_OURS = {"schema_migration", "sqlite_sequence"}

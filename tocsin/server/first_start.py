@@ -19,8 +19,9 @@ from models.domain.enums import AccountRole
 from models.links import signed_links
 from models.people import owner_email, provisioning
 from models.sign_in import audit, links
-from models.store.base import STORE_ERRORS, connection, db, open_store, store
 from models.store.migrate import create_schema
+from models.store.opening import open_store
+from models.store.store import STORE_ERRORS, connection, db, store
 from models.tables.accounts import Account, Secret, User
 from models.tables.services import Integration
 from models.tables.sign_in import AuditEntry

@@ -6,7 +6,7 @@ from functools import partial
 from models.domain.effects import Author, ChangeSet
 from models.domain.reasons import Reason
 from models.load.lane import lock_incident
-from models.store.base import store
+from models.store.store import store
 from models.write.apply import apply
 from pipeline import incidents
 from pipeline.messages.content import ACTIONS

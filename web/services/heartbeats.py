@@ -6,7 +6,7 @@ from marshmallow import ValidationError, validates
 
 from models.domain.applications import accepts_pings
 from models.domain.enums import IntegrationType
-from models.store.base import store
+from models.store.store import store
 from models.tables.events import Entity
 from models.tables.services import Integration, Service
 from pipeline.sources import heartbeat

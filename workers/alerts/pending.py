@@ -8,8 +8,8 @@ import peewee
 
 from models.domain.enums import AlertType, WorkState
 from models.domain.values import Value, replace
-from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
+from models.store.store import store
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.routers import GlobalRouter
 from models.tables.services import Service

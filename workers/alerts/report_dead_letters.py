@@ -17,7 +17,7 @@ from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_service
-from models.store.base import STORE_ERRORS, db, store
+from models.store.store import STORE_ERRORS, db, store
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from models.write.apply import apply

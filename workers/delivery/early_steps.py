@@ -7,7 +7,7 @@ import structlog
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, MessageStatus, NotificationKind, NotificationStatus
 from models.load.lane import lock_incident
-from models.store.base import store
+from models.store.store import store
 from models.tables.notifications import Message, Notification, get_reason_key
 from models.write.apply import apply
 from pipeline.incidents.escalation_run import take_step_early

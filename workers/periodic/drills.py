@@ -8,7 +8,7 @@ from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationStatus
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_incident
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.incidents import Drill, Incident
 from models.tables.notifications import Notification
 from models.write.apply import apply

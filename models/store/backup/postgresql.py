@@ -8,8 +8,8 @@ from pathlib import Path
 from psycopg import Cursor, sql
 
 from models.store.backup.file import BackupError, Header, Reader, Writer
-from models.store.base import connection, db, store
 from models.store.migrate import list_applied, lock_migrations, migrate_in_transaction
+from models.store.store import connection, db, store
 
 # The text of values must not depend on the settings of the server.
 _SETTINGS = (

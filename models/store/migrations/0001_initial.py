@@ -8,7 +8,7 @@ from typing import Any
 
 import peewee
 
-from models.store.base import JsonField, SequenceField, UtcField
+from models.store.fields import JsonField, SequenceField, UtcField
 
 # The columns of each table: name, type or "-> table", options. A column is NOT NULL unless it is `null`.
 # A reference has an index unless it is `unindexed`, another column only if it is `indexed`. `cascade` and

@@ -6,7 +6,7 @@ from bench.compare.hot_statements import StoppedInstance, collect_of_alerts, lis
 from bench.servers.plans import collect_statements
 from bench.servers.sink import Sink
 from bench.traffic import Traffic
-from models.store.base import db, store
+from models.store.store import db, store
 from models.tables.events import Event
 from models.tables.incidents import Incident
 from tests.support.scenarios.processed_alerts import process_alert

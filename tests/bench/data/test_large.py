@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench.data.large import Sizes, write_large, write_rules
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.load.lane import lock_service
-from models.store.base import Busy, connection, db
+from models.store.store import Busy, connection, db
 from models.tables.events import Receipt
 from tests.support.alerts import accept
 

@@ -3,7 +3,8 @@
 import peewee
 
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, WorkState
-from models.store.base import JsonField, Table, UtcField, db
+from models.store.fields import JsonField, Table, UtcField
+from models.store.store import db
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog, IncidentNote, IncidentResponder
 from models.tables.notifications import Attempt, Message, Notification

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from models.store import migrate
-from models.store.base import connection, db
 from models.store.migrate import list_pending
+from models.store.store import connection, db
 from tests.support.polling import wait_until
 from tests.support.processes import build_environment, tocsin
 from tests.support.stores import get_url

@@ -20,7 +20,7 @@ import web
 import workers
 from models.load import incidents
 from models.store import prepared
-from models.store.base import db, store
+from models.store.store import db, store
 from tests.models.store.done_rows import TABLES, fill_with_done_rows
 from workers.alerts import pending
 from workers.periodic import release_maintenance

@@ -4,8 +4,8 @@ import peewee
 import pytest
 from playhouse.schema_diff import diff_models
 
-from models.store.base import connection, db
 from models.store.migrate import list_pending, migrate
+from models.store.store import connection, db
 from tests.support.stores import TABLES
 
 

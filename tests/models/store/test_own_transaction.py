@@ -3,7 +3,7 @@
 import pytest
 
 from models.store import own_transaction
-from models.store.base import STORE_ERRORS, connection, db
+from models.store.store import STORE_ERRORS, connection, db
 from models.tables.accounts import Account
 from tests.support import stores
 

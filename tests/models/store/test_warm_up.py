@@ -4,8 +4,9 @@ import importlib
 
 import pytest
 
-from models.store import postgresql, prepared
-from models.store.base import connection, db, open_store
+from models.store import postgresql_pool, prepared
+from models.store.opening import open_store
+from models.store.store import connection, db
 from models.store.warm_up import compile_triggers, warm_up
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
@@ -55,7 +56,7 @@ def test_the_triggers_that_check_references_are_compiled_and_nothing_is_inserted
 
 @needs_server
 def test_a_worker_starts_although_the_database_refuses_connections(home, monkeypatch):
-    monkeypatch.setattr(postgresql, "RECONNECT_DELAY_S", 0.0)
+    monkeypatch.setattr(postgresql_pool, "RECONNECT_DELAY_S", 0.0)
     open_store("postgresql://tocsin@127.0.0.1:1/none", home)
 
     warm_up(2)

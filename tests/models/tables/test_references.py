@@ -12,7 +12,7 @@ import pytest
 
 from models.domain.reasons import Reason
 from models.store import bulk
-from models.store.base import db
+from models.store.store import db
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from models.store.base import db
 from models.store.ids import make_short_id
+from models.store.store import db
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.store.base import LockTimeout, connection, db, store
 from models.store.limits import Limits
+from models.store.store import LockTimeout, connection, db, store
 from models.tables.accounts import RateLimit
 from tests.support.stores import hold_write_lock
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 from bench.servers.plans import list_scans
-from models.store.base import db, store
+from models.store.store import db, store
 from tests.support.web.analytics import PATH
 
 INCIDENTS = 100_000

@@ -7,8 +7,9 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 
 from models.load.lane import lock_service
-from models.store.base import SQLITE_FILE, connection, db
 from models.store.limits import WEB, Limits
+from models.store.sqlite import SQLITE_FILE
+from models.store.store import connection, db
 from tests.support.stores import hold_write_lock
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.servers.plans import list_scans, list_sorts
-from models.store.base import db, store
+from models.store.store import db, store
 
 ID = "00000000-0000-4000-8000-000000000000"
 

@@ -10,8 +10,8 @@ import peewee
 import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
-from models.store.base import store
 from models.store.ids import make_short_id
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration

@@ -10,7 +10,7 @@ import pytest
 
 from models.domain.applications import GENERIC
 from models.people import provisioning
-from models.store.base import db
+from models.store.store import db
 from models.tables.events import Receipt
 from tests.support.polling import wait_until
 from tests.support.stores import get_url, hold_write_lock

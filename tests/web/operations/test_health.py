@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from models.processes import pause
-from models.store.base import db
 from models.store.limits import WEB, Limits, Use
+from models.store.store import db
 from models.tables.accounts import Liveness
 from models.tables.events import Receipt
 from runtime.settings import load

@@ -8,8 +8,8 @@ from models.domain.applications import GENERIC, PROMETHEUS
 from models.domain.enums import ServiceStatus
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import db, store
 from models.store.ids import make_uuid
+from models.store.store import db, store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.rules import AlertGroupingPolicy

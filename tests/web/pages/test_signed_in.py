@@ -7,8 +7,8 @@ import time_machine
 
 from models.domain.enums import AccountRole, TeamRole
 from models.sign_in import sessions
-from models.store.base import store
 from models.store.ids import digest
+from models.store.store import store
 from models.tables.accounts import CustomRole, User
 from models.tables.sign_in import Session
 from models.tables.teams import TeamMember

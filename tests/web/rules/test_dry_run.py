@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from models.domain.applications import APPLICATIONS
-from models.store.base import db
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import db
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.schedules import Schedule

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from models.store.base import db, store
+from models.store.store import db, store
 from models.tables.events import Receipt
 from tests.support.alerts import accept
 from workers.alerts.pending import load_pending_receipts, load_small_lanes

@@ -15,8 +15,9 @@ from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import SqliteStore, connection, db
 from models.store.ids import make_uuid
+from models.store.sqlite import SqliteStore
+from models.store.store import connection, db
 from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification

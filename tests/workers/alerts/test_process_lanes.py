@@ -16,8 +16,8 @@ from models.domain.values import replace
 from models.load.lane import lock_service
 from models.people import provisioning
 from models.people.provisioning import bump_version
-from models.store.base import connection, db
-from models.store.base import store as get_store
+from models.store.store import connection, db
+from models.store.store import store as get_store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message

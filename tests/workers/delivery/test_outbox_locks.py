@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from models.domain.enums import MessageStatus, NotificationStatus
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.notifications import Message, Notification
 from models.write import notifications
 from tests.support.alerts import accept

@@ -11,8 +11,8 @@ import pytest
 from bench.servers.plans import list_scans
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
 from models.people import provisioning
-from models.store.base import db, store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import db, store
 from models.tables.accounts import RateLimit, Token
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog

@@ -11,7 +11,7 @@ from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urge
 from models.load.incidents import load_states
 from models.load.lane import ConfigKeys, load_incident_config
 from models.reports import incident_timeline
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentResponder, IncidentTask
 from models.tables.notifications import Notification

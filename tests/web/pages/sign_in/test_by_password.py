@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from models.sign_in import limits, passwords
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Session, SignInRate
 from tests.support.web.browser import SESSION_COOKIE
