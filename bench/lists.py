@@ -232,7 +232,7 @@ def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, Sam
         data = write_sample_data(incidents, instance.credentials()["account_id"])
         with connection():
             # A database in production does this itself within minutes of such a load.
-            db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+            db.execute_sql(store().upkeep_sql)
         yield instance, data
 
 

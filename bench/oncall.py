@@ -78,7 +78,7 @@ def measure_account(name: str, server: str, count: int) -> list[Measured]:
         credentials = instance.credentials()
         team_row = write_policies(credentials["account_id"], count)
         with connection():
-            db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+            db.execute_sql(store().upkeep_sql)
             schedule = Schedule.select().where(Schedule.team == team_row).order_by(Schedule.id).get()
             schedule_count = Schedule.select().count()
         client = HTTPConnection("127.0.0.1", instance.port, timeout=60)

@@ -54,7 +54,7 @@ def write_incidents(
             with store().write_transaction():
                 bulk.insert(Timer, piece)
         # A database in production does this itself within minutes of such a load.
-        db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+        db.execute_sql(store().upkeep_sql)
     return WrittenIncidents(tuple(service.id for service in services), incidents)
 
 

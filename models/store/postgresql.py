@@ -1,9 +1,10 @@
 """The store of larger installations: a PostgreSQL server."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import peewee
@@ -11,10 +12,31 @@ from playhouse.pool import MaxConnectionsExceeded
 
 from models.store import limits, postgresql_pool
 from models.store.limits import Limits
-from models.store.store import STORE_ERRORS, Busy, Columns, Query, Store, get_driver_error
+from models.store.store import (
+    STORE_ERRORS,
+    Busy,
+    Column,
+    Columns,
+    Pair,
+    Query,
+    Store,
+    build_sql,
+    get_driver_error,
+)
 
 # How long the time of the server is continued by the monotonic clock of this host, which can stand still.
 TIME_ANSWER_S = 5.0
+
+
+# The number of the advisory lock of migrations: arbitrary, but the same in every process.
+_MIGRATIONS = 7_206_247
+
+# The name of a type in peewee -> the type of values that are sent.
+_TYPES = {
+    "AUTO": "integer", "BIGAUTO": "bigint", "INT": "integer", "SMALLINT": "smallint", "BIGINT": "bigint",
+    "VARCHAR": "text", "TEXT": "text", "BOOL": "boolean", "TIMESTAMPTZ": "timestamptz", "BLOB": "bytea",
+    "DOUBLE": "double precision",
+}  # fmt: skip
 
 
 class PostgresStore(Store):
@@ -22,6 +44,10 @@ class PostgresStore(Store):
     lane_batch = 1200
     write_batch = 300
     has_single_writer = False
+    has_lateral_joins = True
+    learns_schema_by_connection = True
+    has_reference_triggers = True
+    upkeep_sql = "VACUUM ANALYZE"
     sequence_type = "BIGSERIAL"
     sequence_suffix = ""
 
@@ -62,6 +88,43 @@ class PostgresStore(Store):
             arrays = [postgresql_pool.build_array(column) for is_single, column in marked if not is_single]
             self.database.execute_sql(build(tuple(singles)), [*values, *arrays])
 
+    @staticmethod
+    def build_rows(columns: Sequence[Column], singles: Sequence[bool]) -> str:
+        # The values: first the singles, then the arrays. They are binary (%b): with text, Python would escape
+        # each value, which costs ten times as much.
+        selected, listed, arrays = [], [], []
+        for (name, type_), is_single in zip(columns, singles, strict=True):
+            value = f"%b::{_TYPES[type_]}"
+            selected.append(f"{value} AS {name}" if is_single else f"listed.{name}")
+            if not is_single:
+                listed.append(name)
+                arrays.append(f"{value}[]")
+        rows = f"SELECT {', '.join(selected)}"
+        if not arrays:
+            return rows
+        return f"{rows} FROM unnest({', '.join(arrays)}) AS listed ({', '.join(listed)})"
+
+    @staticmethod
+    def build_update(table: str, columns: Sequence[Column], singles: Sequence[bool]) -> str:
+        settings = ", ".join(f"{name} = given.{name}" for name, _ in columns[:-1])
+        rows = PostgresStore.build_rows(columns, singles)
+        return f"UPDATE {table} SET {settings} FROM ({rows}) AS given WHERE {table}.id = given.id"  # noqa: S608
+
+    def encode_list(self, values: Iterable[object]) -> list[object]:
+        return list(values)
+
+    def in_list(self, field: peewee.ColumnBase, values: peewee.ColumnBase) -> peewee.Expression:
+        return peewee.Expression(field, "=", build_sql("ANY(", values, ")"))
+
+    def in_pairs(self, fields: Pair, lists: Pair, type_: str) -> peewee.Expression:
+        columns = peewee.NodeList(fields, glue=", ", parens=True)
+        pairs = build_sql("(SELECT * FROM UNNEST(", lists[0], "::bigint[], ", lists[1], f"::{type_}[]))")
+        return peewee.Expression(columns, "IN", pairs)
+
+    def contains_any(self, field: peewee.ColumnBase, texts: peewee.ColumnBase) -> peewee.NodeList:
+        before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
+        return build_sql(before, texts, between, field, ", one.value) > 0)")
+
     @contextmanager
     def sending_ahead(self) -> Iterator[None]:
         # Errors at the end of the block are those of the driver; the caller knows those of peewee.
@@ -86,6 +149,17 @@ class PostgresStore(Store):
     def lock_key(self, key: str) -> None:
         # Two numbers: the lock of migrations has one, so the two never meet.
         self.database.execute_sql("SELECT pg_advisory_xact_lock(0, hashtext(%s))", (key,))
+
+    def lock_table(self, table: type[peewee.Model]) -> None:
+        self.database.execute_sql(f'lock table "{table._meta.table_name}" in share row exclusive mode')
+
+    @contextmanager
+    def lock_migrations(self, home: Path) -> Iterator[None]:
+        self.database.execute_sql("select pg_advisory_lock(%s)", (_MIGRATIONS,))
+        try:
+            yield
+        finally:
+            self.database.execute_sql("select pg_advisory_unlock(%s)", (_MIGRATIONS,))
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:

@@ -1,18 +1,31 @@
 """The embedded default: a SQLite file in the data folder."""
 
+import fcntl
 import logging
+import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import peewee
 from playhouse.pool import PooledSqliteDatabase
 
 from models.store import limits
-from models.store.store import STORE_ERRORS, Columns, LockTimeout, Query, Store, get_driver_error
+from models.store.store import (
+    STORE_ERRORS,
+    Column,
+    Columns,
+    LockTimeout,
+    Pair,
+    Query,
+    Store,
+    build_sql,
+    get_driver_error,
+)
 from models.store.write_lock import LockFile, LockTimeoutError, WriteLock
 
 # The name of the database file in the data folder.
@@ -29,6 +42,11 @@ class SqliteStore(Store):
     name = "sqlite"
     lane_batch = write_batch = 100
     has_single_writer = True
+    # A query costs little here: it is a call of a function.
+    has_lateral_joins = False
+    learns_schema_by_connection = False
+    has_reference_triggers = False
+    upkeep_sql = "PRAGMA wal_checkpoint"
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
 
@@ -128,12 +146,48 @@ class SqliteStore(Store):
         with peewee.__exception_wrapper__:  # type: ignore[attr-defined]
             self.database.cursor().executemany(statement, zip(*columns, strict=True))
 
+    @staticmethod
+    def build_rows(columns: Sequence[Column], singles: Sequence[bool]) -> str:
+        return f"VALUES ({', '.join('?' for _ in columns)})"
+
+    @staticmethod
+    def build_update(table: str, columns: Sequence[Column], singles: Sequence[bool]) -> str:
+        settings = ", ".join(f"{name} = ?" for name, _ in columns[:-1])
+        return f"UPDATE {table} SET {settings} WHERE id = ?"  # noqa: S608 - names of our tables
+
+    def encode_list(self, values: Iterable[object]) -> str:
+        return orjson.dumps(list(values)).decode()
+
+    def in_list(self, field: peewee.ColumnBase, values: peewee.ColumnBase) -> peewee.Expression:
+        return peewee.Expression(field, "IN", build_sql("(SELECT value FROM json_each(", values, "))"))
+
+    def in_pairs(self, fields: Pair, lists: Pair, type_: str) -> peewee.Expression:
+        return self.in_list(fields[0], lists[0]) & self.in_list(fields[1], lists[1])
+
+    def contains_any(self, field: peewee.ColumnBase, texts: peewee.ColumnBase) -> peewee.NodeList:
+        return build_sql(
+            "EXISTS (SELECT 1 FROM json_each(", texts, ") AS one WHERE INSTR(", field, ", one.value) > 0)"
+        )
+
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         return query
 
     def lock_key(self, key: str) -> None:
         # This store has only the lock for its single writer, and a write transaction already has it.
         pass
+
+    def lock_table(self, table: type[peewee.Model]) -> None:
+        # This store has only the lock for its single writer, and a write transaction already has it.
+        pass
+
+    @contextmanager
+    def lock_migrations(self, home: Path) -> Iterator[None]:
+        handle = os.open(home / "migrate.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:

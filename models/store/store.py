@@ -5,9 +5,10 @@ Whatever differs between them is a method or a property of Store: sqlite.py and 
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import peewee
@@ -45,8 +46,17 @@ def get_driver_error(error: BaseException) -> object:
     return getattr(error, "orig", error)
 
 
+def build_sql(*parts: str | peewee.ColumnBase) -> peewee.NodeList:
+    """Return an SQL text of texts and expressions."""
+    return peewee.NodeList([peewee.SQL(each) if isinstance(each, str) else each for each in parts], glue="")
+
+
 # The values of rows, by column.
 Columns = Sequence[Sequence[object]]
+# The quoted name of a column and its type, as peewee names it.
+Column = tuple[str, str]
+# Two columns, or two lists.
+Pair = tuple[peewee.ColumnBase, peewee.ColumnBase]
 
 
 class _PendingWorks(threading.local):
@@ -66,6 +76,14 @@ class Store(ABC):
     write_batch: int
     # Whether only one transaction can write at a time. Then a batch of a lane blocks all other writers.
     has_single_writer: bool
+    # Whether a subquery of FROM can use the columns of another one.
+    has_lateral_joins: bool
+    # Whether each connection reads the catalog at its first queries, and plans them (warm_up.py).
+    learns_schema_by_connection: bool
+    # Whether triggers check the references of tables that grow with the alerts (decision 0094).
+    has_reference_triggers: bool
+    # What a database in production does by itself within minutes of a large load.
+    upkeep_sql: str
     # The SQL declaration of SequenceField.
     sequence_type: str
     sequence_suffix: str
@@ -131,6 +149,32 @@ class Store(ABC):
         `build` builds it. Its argument says which columns are sent as one value for all rows.
         """
 
+    @staticmethod
+    @abstractmethod
+    def build_rows(columns: Sequence[Column], singles: Sequence[bool]) -> str:
+        """Return the rows of an INSERT whose values execute_many() sends; `singles` is what it gives."""
+
+    @staticmethod
+    @abstractmethod
+    def build_update(table: str, columns: Sequence[Column], singles: Sequence[bool]) -> str:
+        """Return the UPDATE of a quoted table for execute_many(). Its last column is `id`, which it keeps."""
+
+    @abstractmethod
+    def encode_list(self, values: Iterable[object]) -> object:
+        """Return any number of values as one parameter, for the conditions below."""
+
+    @abstractmethod
+    def in_list(self, field: peewee.ColumnBase, values: peewee.ColumnBase) -> peewee.Expression:
+        """Return the condition that a column is in a list, which is one parameter."""
+
+    @abstractmethod
+    def in_pairs(self, fields: Pair, lists: Pair, type_: str) -> peewee.Expression:
+        """Return the condition that two columns are a pair of two lists, see prepared.in_bound_pairs()."""
+
+    @abstractmethod
+    def contains_any(self, field: peewee.ColumnBase, texts: peewee.ColumnBase) -> peewee.NodeList:
+        """Return the condition that a column contains one of the texts of a list."""
+
     @contextmanager
     def sending_ahead(self) -> Iterator[None]:
         """Send the statements of the block without a wait for the result of each.
@@ -159,6 +203,16 @@ class Store(ABC):
 
         Needs a write transaction. Take it before any lock of a row.
         """
+
+    @abstractmethod
+    def lock_table(self, table: type[peewee.Model]) -> None:
+        """Let no other transaction write into a table until this one ends. Needs a write transaction."""
+
+    @abstractmethod
+    @contextmanager
+    def lock_migrations(self, home: Path) -> Iterator[None]:
+        """Let no other process change the schema in the block. Needs a connection."""
+        yield
 
     @abstractmethod
     @contextmanager

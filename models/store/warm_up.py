@@ -23,7 +23,7 @@ def warm_up(connections: int) -> None:
     the first work that needs a connection reports them. Does nothing on SQLite, which reads its whole
     schema once.
     """
-    if store().name != "postgresql":
+    if not store().learns_schema_by_connection:
         return
     count = min(connections, MAX_CONNECTIONS)
     # Each thread must have its connection before one of them gives it back.

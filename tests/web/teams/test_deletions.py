@@ -243,8 +243,8 @@ def test_a_deletion_waits_for_the_lane_that_refers_to_the_object(
     world, now, store, home, ask, get_path_and_row, kind
 ):
     """The lane does not wait for the deletion: else both would wait, and the database would abort one."""
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     receipt = accept(world, now, message="m")
     path, row = get_path_and_row(kind)
     statuses = []

@@ -25,6 +25,7 @@ from tests.support.mail_server import start_mailbox
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port
 from tests.support.relays import certificate
+from tests.support.stores import SERVER
 from tocsin.server.listening import listen_for_mail
 from tocsin.server.mail_in import message
 from tocsin.server.mail_in.acceptance import Acceptance
@@ -324,7 +325,7 @@ def lock_store():
 
     def lock():
         with connection(), store().write_transaction():
-            if store().name == "postgresql":
+            if SERVER:
                 db.execute_sql('lock table "receipt" in access exclusive mode')
             is_locked.set()
             may_end.wait(30)
