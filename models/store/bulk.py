@@ -12,6 +12,7 @@ from typing import Any
 
 import peewee
 
+from models.store.peewee_internals import get_defaults, get_fields, get_table_name
 from models.store.store import Column, store
 
 # The values of a row by the names of their columns.
@@ -52,8 +53,8 @@ BuildStatement = Callable[[tuple[bool, ...]], str]
 
 
 def _run(table: Model, build: BuildStatement, names: Sequence[str], records: Sequence[Record]) -> None:
-    fields = [table._meta.fields[name] for name in names]
-    defaults = table._meta.defaults
+    fields = [get_fields(table)[name] for name in names]
+    defaults = get_defaults(table)
     # Encode by column: in storms, most time of a write is spent here.
     columns = [
         _encode(field, [record[field.name] for record in records])
@@ -89,7 +90,7 @@ def _get_default(value: object) -> object:
 
 @cache
 def _list_defaults(table: Model, provided: frozenset[str]) -> tuple[str, ...]:
-    return tuple(field.name for field in table._meta.defaults if field.name not in provided)
+    return tuple(field.name for field in get_defaults(table) if field.name not in provided)
 
 
 @cache
@@ -110,12 +111,12 @@ def _build_insert(
             f"{column} = excluded.{column}" for column in (_quote_column(table, n) for n in replacing)
         ]
         for column in (_quote_column(table, name) for name in adding):
-            assignments.append(f'{column} = "{table._meta.table_name}".{column} + excluded.{column}')
+            assignments.append(f'{column} = "{get_table_name(table)}".{column} + excluded.{column}')
         clause = f" ON CONFLICT ({target}) DO " + (
             f"UPDATE SET {', '.join(assignments)}" if assignments else "NOTHING"
         )
     listed, rows = ", ".join(name for name, _ in columns), build_rows(columns, singles)
-    return f'INSERT INTO "{table._meta.table_name}" ({listed}) {rows}{clause}'
+    return f'INSERT INTO "{get_table_name(table)}" ({listed}) {rows}{clause}'
 
 
 @cache
@@ -125,7 +126,7 @@ def _build_update(
     build_update: Callable[[str, Sequence[Column], Sequence[bool]], str],
     singles: tuple[bool, ...],
 ) -> str:
-    return build_update(f'"{table._meta.table_name}"', _list_columns(table, names), singles)
+    return build_update(f'"{get_table_name(table)}"', _list_columns(table, names), singles)
 
 
 def _list_columns(table: Model, names: Sequence[str]) -> list[Column]:
@@ -133,12 +134,12 @@ def _list_columns(table: Model, names: Sequence[str]) -> list[Column]:
 
 
 def _quote_column(table: Model, name: str) -> str:
-    return f'"{table._meta.fields[name].column_name}"'
+    return f'"{get_fields(table)[name].column_name}"'
 
 
 def _get_type(table: Model, name: str) -> str:
     """Return the type of a column, of a reference that of the column that it refers to."""
-    field = table._meta.fields[name]
+    field = get_fields(table)[name]
     while isinstance(field, peewee.ForeignKeyField):
         field = field.rel_field
     type_: str = field.field_type

@@ -12,6 +12,7 @@ from playhouse.pool import MaxConnectionsExceeded
 
 from models.store import limits, postgresql_pool
 from models.store.limits import Limits
+from models.store.peewee_internals import get_table_name, wrap_errors
 from models.store.store import (
     STORE_ERRORS,
     Busy,
@@ -128,12 +129,12 @@ class PostgresStore(Store):
     @contextmanager
     def sending_ahead(self) -> Iterator[None]:
         # Errors at the end of the block are those of the driver; the caller knows those of peewee.
-        with peewee.__exception_wrapper__, self.database.connection().pipeline():  # type: ignore[attr-defined]
+        with wrap_errors, self.database.connection().pipeline():
             yield
 
     def reserve_row_numbers(self, table: type[peewee.Model], count: int) -> list[int] | None:
         sql = "SELECT nextval(%s::regclass) FROM generate_series(1, %s)"
-        rows = self.database.execute_sql(sql, (f"{table._meta.table_name}_id_seq", count)).fetchall()
+        rows = self.database.execute_sql(sql, (f"{get_table_name(table)}_id_seq", count)).fetchall()
         return [row for (row,) in rows]
 
     def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
@@ -151,7 +152,7 @@ class PostgresStore(Store):
         self.database.execute_sql("SELECT pg_advisory_xact_lock(0, hashtext(%s))", (key,))
 
     def lock_table(self, table: type[peewee.Model]) -> None:
-        self.database.execute_sql(f'lock table "{table._meta.table_name}" in share row exclusive mode')
+        self.database.execute_sql(f'lock table "{get_table_name(table)}" in share row exclusive mode')
 
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:

@@ -15,17 +15,19 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
-from peewee import Database, Psycopg3Adapter, __exception_wrapper__  # type: ignore[attr-defined]
-from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
-from psycopg.abc import PQGen, PQGenConn
+from peewee import Database, Psycopg3Adapter
+from playhouse.pool import MaxConnectionsExceeded
+from psycopg.abc import PQGen
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 
 from models.store import limits
 from models.store.limits import MAX_CONNECTIONS, Limits, Use
+from models.store.peewee_internals import PoolOfConnections, wrap_errors
+from models.store.psycopg_internals import StoppableConnection, WaitTimeout
 
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
@@ -183,7 +185,7 @@ class StatementTimeout(psycopg.OperationalError):
 Result = TypeVar("Result")
 
 
-class Connection(psycopg.Connection[Any]):
+class Connection(StoppableConnection):
     """A connection that ends a wait for the server at the limit of the process or the deadline of the thread.
 
     The driver waits for the server here and nowhere else, and never in a call that blocks.
@@ -195,18 +197,8 @@ class Connection(psycopg.Connection[Any]):
     adapter: "Adapter | None" = None
 
     @classmethod
-    def _connect_gen(cls, conninfo: str = "") -> PQGenConn["Connection"]:
-        """Connect as the base class does, and raise ConnectionTimeout at the deadline of the thread."""
-        # The driver continues the generator at least every CHECK_EVERY_S. Its own timeout has whole seconds.
-        steps = super()._connect_gen(conninfo)
-        try:
-            step = next(steps)
-            while limits.get_remaining_s() != 0.0:
-                step = steps.send((yield step))
-        except StopIteration as done:
-            opened: Connection = done.value
-            return opened
-        raise psycopg.errors.ConnectionTimeout("the deadline of the request was reached")
+    def must_stop(cls) -> bool:
+        return limits.get_remaining_s() == 0.0
 
     def wait(
         self, gen: PQGen[Result], interval: float = CHECK_EVERY_S, timeout: float | None = None
@@ -214,7 +206,7 @@ class Connection(psycopg.Connection[Any]):
         """Run a generator of the driver until it is done, as in the base class."""
         try:
             return super().wait(gen, interval, self._get_timeout_s() if timeout is None else timeout)
-        except psycopg.errors._WaitTimeout:
+        except WaitTimeout:
             # Closing the socket also tells the server, when it runs again, that nobody waits for the answer.
             self.close()
             self._fail(TIMEOUTS_EVERY_S)
@@ -319,7 +311,7 @@ class Adapter(Psycopg3Adapter):
         return True
 
 
-class Pool(PooledPostgresqlDatabase):
+class Pool(PoolOfConnections):
     """The connection pool of one process."""
 
     psycopg3_adapter = Adapter
@@ -334,6 +326,10 @@ class Pool(PooledPostgresqlDatabase):
             url, prefer_psycopg3=True, max_connections=MAX_CONNECTIONS, stale_timeout=MAX_AGE_S, **missing
         )
 
+    @property
+    def opener(self) -> Adapter:
+        return cast(Adapter, self.get_adapter())
+
     def set_limits(self, process_limits: Limits) -> None:
         """Limit locks and statements in new connections, and close the idle ones.
 
@@ -347,8 +343,8 @@ class Pool(PooledPostgresqlDatabase):
         given = parse_url(self.database).get("options") or ""
         self.connect_params["options"] = " ".join([str(given), *options]).strip()
         self._capacities = _build_capacities(process_limits.connections)
-        self._adapter.limits = process_limits
-        self._adapter.suspect_all(every_s=0.0)
+        self.opener.limits = process_limits
+        self.opener.suspect_all(every_s=0.0)
 
     def connect(self, reuse_if_open: bool = False) -> bool:
         if not self.is_closed():
@@ -372,16 +368,16 @@ class Pool(PooledPostgresqlDatabase):
             return bool(super().connect())
         except NotOpened:
             # As for errors of the driver inside the locks.
-            with __exception_wrapper__:
-                self._adapter.open(self.database, self.connect_params)
+            with wrap_errors:
+                self.opener.open(self.database, self.connect_params)
         try:
             return bool(super().connect())
         finally:
-            self._adapter.close_opened()
+            self.opener.close_opened()
 
-    def _close(self, conn: psycopg.Connection, close_conn: bool = False) -> None:
+    def give_back(self, conn: psycopg.Connection, close_conn: bool) -> None:
         capacity = self._taken.pop(self.conn_key(conn), None)
-        super()._close(conn, close_conn)
+        super().give_back(conn, close_conn)
         if capacity is not None:
             capacity.release()
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 import peewee
 
 from models.store.fields import Table
+from models.store.peewee_internals import list_field_names, list_selected, mark_as_stored
 from models.store.store import Store, db, store
 
 Row = TypeVar("Row", bound=Table)
@@ -160,14 +161,14 @@ def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[pe
     None: the row number is null, because an outer join found no row.
     """
     remaining = iter(values)
-    by_table = [dict(zip(table._meta.sorted_field_names, remaining, strict=False)) for table in tables]
+    by_table = [dict(zip(list_field_names(table), remaining, strict=False)) for table in tables]
     return [None if row["id"] is None else table(**row) for table, row in zip(tables, by_table, strict=True)]
 
 
 def build_model(table: type[Row], row: Sequence[object]) -> Row:
     """Build a model from the values of all columns of its table, as peewee does."""
-    model = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
-    model._dirty.clear()
+    model = table(**dict(zip(list_field_names(table), row, strict=True)))
+    mark_as_stored(model)
     return model
 
 
@@ -205,9 +206,7 @@ def _compile(query: peewee.BaseQuery) -> _Compiled:
     for parameter, part in zip(parameters, parts[1:], strict=True):
         text += (_format_literal(parameter) if isinstance(parameter, int) else marker) + part
     remaining = tuple(parameter for parameter in parameters if not isinstance(parameter, int))
-    return _Compiled(
-        text, remaining, tuple(_find_reader(column) for column in getattr(query, "_returning", None) or ())
-    )
+    return _Compiled(text, remaining, tuple(_find_reader(column) for column in list_selected(query)))
 
 
 def _format_literal(value: int) -> str:

@@ -15,6 +15,7 @@ import peewee
 from playhouse.pool import PooledSqliteDatabase
 
 from models.store import limits
+from models.store.peewee_internals import wrap_errors
 from models.store.store import (
     STORE_ERRORS,
     Column,
@@ -143,7 +144,7 @@ class SqliteStore(Store):
     def execute_many(self, build: Callable[[tuple[bool, ...]], str], columns: Columns) -> None:
         statement = build((False,) * len(columns))
         logging.getLogger("peewee").debug((statement, len(columns[0])))
-        with peewee.__exception_wrapper__:  # type: ignore[attr-defined]
+        with wrap_errors:
             self.database.cursor().executemany(statement, zip(*columns, strict=True))
 
     @staticmethod

@@ -20,13 +20,14 @@ import web
 import workers
 from models.load import incidents
 from models.store import prepared
+from models.store.peewee_internals import get_table_name
 from models.store.store import db
 from tests.models.store.done_rows import TABLES, fill_with_done_rows
 from tests.support.stores import SERVER
 from workers.alerts import pending
 from workers.periodic import release_maintenance
 
-GROWING = {table._meta.table_name for table in TABLES}
+GROWING = {get_table_name(table) for table in TABLES}
 
 # Queries that list all work of a kind, or that run seldom: when a maintenance window ends, or after a change
 # of a policy or an SLA.

@@ -6,6 +6,7 @@ import pytest
 
 from models.store import postgresql_pool, prepared
 from models.store.opening import open_store
+from models.store.peewee_internals import get_table_name
 from models.store.store import connection, db
 from models.store.warm_up import compile_triggers, warm_up
 from models.tables.events import Entity, Event, Receipt
@@ -50,7 +51,7 @@ def test_the_triggers_that_check_references_are_compiled_and_nothing_is_inserted
             compile_triggers()
 
         inserted = {text.split()[2] for text, _ in seen if text.startswith("INSERT")}
-        assert inserted == {f'"{table._meta.table_name}"' for table in tables}
+        assert inserted == {f'"{get_table_name(table)}"' for table in tables}
         assert [table.select().count() for table in tables] == before
 
 

@@ -12,6 +12,7 @@ from bench.servers.plans import list_scans
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
 from models.people import provisioning
 from models.store.ids import make_short_id, make_uuid
+from models.store.peewee_internals import get_table_name, get_values
 from models.store.store import db, store
 from models.tables.accounts import RateLimit, Token
 from models.tables.events import Entity, Event, Receipt
@@ -71,10 +72,10 @@ KEPT = {
 
 
 def test_each_table_has_an_age_or_a_reason_to_be_kept():
-    aged = {table._meta.table_name for kind in old_rows.KINDS for table in kind.tables}
+    aged = {get_table_name(table) for kind in old_rows.KINDS for table in kind.tables}
 
     assert aged.isdisjoint(KEPT)
-    assert {table._meta.table_name for table in stores.TABLES} == aged | set(KEPT)
+    assert {get_table_name(table) for table in stores.TABLES} == aged | set(KEPT)
 
 
 def clean_up(at, times=TIMES):
@@ -197,7 +198,7 @@ def keep_for_postmortem(incident, now):
 
 
 def keep_for_merged_incident(incident, now):
-    columns = incident.__data__ | {"unique_id": make_short_id(), "incident_number": 2, "parent": incident}
+    columns = get_values(incident) | {"unique_id": make_short_id(), "incident_number": 2, "parent": incident}
     del columns["id"]
     Incident.create(**{**columns, "status": IncidentStatus.TRIGGERED, "resolved_date": None})
 
