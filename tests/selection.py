@@ -61,6 +61,7 @@ PURE = (
     "tests/runtime/test_settings.py",
     "tests/schedules",
     "tests/test_architecture.py",
+    "tests/test_private_names.py",
     "tests/test_store_questions.py",
 )
 

@@ -144,7 +144,6 @@ def test_only_models_know_how_to_talk_to_a_database():
 
 
 def test_only_one_module_knows_the_server():
-    """It uses parts of granian that are not public."""
     found = {module for module in list_modules() if "granian" in list_imports(module)}
 
     assert found == {"tocsin.server.granian_worker"}

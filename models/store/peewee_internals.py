@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 import peewee
 import psycopg
-from playhouse.pool import PooledPostgresqlDatabase
+from playhouse.pool import PooledDatabase, PooledPostgresqlDatabase
 
 TableOrRow = peewee.Model | type[peewee.Model]
 
@@ -62,6 +62,11 @@ def mark_as_stored(row: peewee.Model) -> None:
 def list_selected(query: peewee.BaseQuery) -> Sequence[object]:
     """Return what a query selects or returns."""
     return getattr(query, "_returning", None) or ()
+
+
+def count_used_connections(pool: PooledDatabase) -> int:
+    """Return how many connections of a pool the threads of this process have now."""
+    return len(pool._in_use)
 
 
 class PoolOfConnections(PooledPostgresqlDatabase):

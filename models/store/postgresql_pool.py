@@ -27,7 +27,7 @@ from psycopg.conninfo import conninfo_to_dict
 from models.store import limits
 from models.store.limits import MAX_CONNECTIONS, Limits, Use
 from models.store.peewee_internals import PoolOfConnections, wrap_errors
-from models.store.psycopg_internals import StoppableConnection, WaitTimeout
+from models.store.psycopg_internals import StoppableConnection, TimedOut
 
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
@@ -206,7 +206,7 @@ class Connection(StoppableConnection):
         """Run a generator of the driver until it is done, as in the base class."""
         try:
             return super().wait(gen, interval, self._get_timeout_s() if timeout is None else timeout)
-        except WaitTimeout:
+        except TimedOut:
             # Closing the socket also tells the server, when it runs again, that nobody waits for the answer.
             self.close()
             self._fail(TIMEOUTS_EVERY_S)

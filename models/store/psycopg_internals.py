@@ -9,7 +9,7 @@ import psycopg
 from psycopg.abc import PQGenConn
 
 # Raised by Connection.wait() after its timeout.
-WaitTimeout: type[psycopg.Error] = psycopg.errors._WaitTimeout
+TimedOut: type[psycopg.Error] = psycopg.errors._WaitTimeout
 
 
 class StoppableConnection(psycopg.Connection[Any]):

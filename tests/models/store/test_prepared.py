@@ -91,6 +91,16 @@ def test_rows_are_built_with_the_types_of_their_fields(world):
     assert get_values(account) == get_values(expected.account)
 
 
+def test_a_loaded_row_has_nothing_to_save(world):
+    """Otherwise save() would write back old values of columns that others have changed since."""
+    users = Prepared(lambda: User.select().where(User.id == bind("row")))
+    (user,) = users.load(User, row=world.alice.id)
+
+    user.first_name = "Alicia"
+
+    assert [field.name for field in user.dirty_fields] == ["first_name"]
+
+
 def test_an_outer_join_without_a_row_builds_none(world):
     roles = Prepared(
         lambda: (

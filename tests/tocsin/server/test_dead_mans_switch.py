@@ -91,8 +91,8 @@ def pinger(receiver):
 
 
 def count_outcomes(outcome):
-    found = counters._counters["tocsin_dead_mans_switch_pings_total"].labels(outcome=outcome)
-    return found._value.get()
+    name = "tocsin_dead_mans_switch_pings_total"
+    return counters.registry.get_sample_value(name, {"outcome": outcome}) or 0
 
 
 def test_a_healthy_installation_requests_exactly_this_url(healthy, receiver, pinger):

@@ -9,6 +9,7 @@ import peewee
 import pytest
 
 from models.domain.values import replace
+from models.store.peewee_internals import count_used_connections
 from models.store.store import db
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
@@ -192,7 +193,7 @@ def test_one_thread_reads_for_all_requests_and_none_holds_a_connection(send, wor
     readers = [thread for thread in threading.enumerate() if thread.name == "alert results"]
     assert len(readers) == 1
     # One is that of this test, one that of the reader, which has it for a moment.
-    wait_until(lambda: len(db.obj._in_use) == 1)
+    wait_until(lambda: count_used_connections(db.obj) == 1)
     process_lane.run(world.service.id)
     for each in pending:
         each.end()
