@@ -5,7 +5,7 @@ are sentences. The others are parts of sentences.
 """
 
 ENGLISH = {
-    # The text of a person, or a sentence that an earlier version stored.
+    # The text of a person.
     "text": "{text}",
     #
     # Parts of sentences

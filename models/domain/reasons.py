@@ -14,11 +14,10 @@ from models.domain.reason_texts import ENGLISH
 # A parameter: text, a number, a reason that is a part of the sentence, or a list of these. None: an option
 # that is not set.
 Parameter = Union[str, int, "Reason", None, tuple["Parameter", ...]]
-# A reason as it is stored: JSON with the fields of Reason. An earlier version stored sentences: these are
-# texts.
-StoredReason = Mapping[str, object] | str
+# A reason as it is stored: JSON with the fields of Reason.
+StoredReason = Mapping[str, object]
 
-# The code of a text that a person wrote or that an earlier version stored.
+# The code of a text that a person wrote.
 TEXT = "text"
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
@@ -134,9 +133,7 @@ def format_duration(seconds: int) -> str:
 
 
 def from_json(stored: StoredReason) -> Reason:
-    """Return a stored reason. A stored sentence becomes a reason with the code TEXT."""
-    if isinstance(stored, str):
-        return Reason(TEXT, {"text": stored})
+    """Return a stored reason."""
     code, parameters, more = stored["code"], stored.get("parameters"), stored.get("more")
     return Reason(
         str(code),

@@ -272,7 +272,7 @@ def show_rule(record: Mapping[str, object]) -> dict[str, object]:
 def _show_note(record: Mapping[str, object]) -> dict[str, object]:
     """Return a record with its note as text. In a simulation, the note is not stored: it is a reason."""
     note = record.get("note")
-    if isinstance(note, str | Mapping):
+    if isinstance(note, Mapping):
         note = from_json(note)
     return {**record} if note is None else {**record, "note": str(note)}
 

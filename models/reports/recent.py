@@ -18,7 +18,7 @@ from models.domain.enums import (
     NotificationStatus,
     Urgency,
 )
-from models.domain.reasons import Reason, from_json
+from models.domain.reasons import Reason, StoredReason, from_json
 from models.reports.alert_trace import STATE_NAMES, get_state
 from models.reports.trace_ids import find_trace_ids
 from models.tables.accounts import Account, User, get_display_name
@@ -82,7 +82,7 @@ class _AlertRow(NamedTuple):
     entity_id: str | None
     event_state: int | None
     event_error: Reason | None
-    reasons: Sequence[tuple[str, str]] | None
+    reasons: Sequence[tuple[str, StoredReason]] | None
     incident_created: bool | None
     incident_number: int | None
     was_notified: bool
@@ -169,7 +169,7 @@ def _build_alert(row: _AlertRow, account: str) -> RecentAlert:
     )
 
 
-def _describe_last(error: Reason | None, reasons: Sequence[tuple[str, str]] | None) -> str | None:
+def _describe_last(error: Reason | None, reasons: Sequence[tuple[str, StoredReason]] | None) -> str | None:
     """Return the error, or else the reason of the last stage; None: no stage has run."""
     if error:
         return str(error)

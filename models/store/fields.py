@@ -45,7 +45,7 @@ class JsonField(peewee.TextField):
 
 
 class ReasonField(JsonField):
-    """A reason, stored as JSON. A text that is no JSON is a sentence of an earlier version."""
+    """A reason, stored as JSON."""
 
     def python_value(self, value: str | None) -> Reason | None:
         if value is None:
@@ -56,7 +56,7 @@ class ReasonField(JsonField):
 @lru_cache(maxsize=256)
 def _read_reason(stored: str) -> Reason:
     """Return a stored reason. The notifications of a mail mostly have the same one."""
-    return from_json(orjson.loads(stored) if stored.startswith('{"code":') else stored)
+    return from_json(orjson.loads(stored))
 
 
 class SequenceField(peewee.BigAutoField):

@@ -42,11 +42,3 @@ def test_a_column_holds_the_code_as_json(world, now):
 
     (stored,) = db.execute_sql("SELECT reason FROM incident_log WHERE what = 'opened'").fetchone()
     assert orjson.loads(stored)["code"] == "opened_by_alert"
-
-
-def test_a_sentence_of_an_earlier_version_is_still_shown(world, now):
-    set_policy(world, (0, world.alice), (5, world.bob))
-    open_incident(world, now)
-    db.execute_sql("UPDATE timer SET done_at = due_at, outcome = 'done once: 1 notified'")
-
-    assert str(Timer.select().first().outcome) == "done once: 1 notified"

@@ -91,10 +91,6 @@ def test_what_is_stored_is_read_back():
     assert from_json(orjson.loads(orjson.dumps(NESTED))) == NESTED
 
 
-def test_a_stored_sentence_is_shown_as_it_is():
-    assert str(from_json("named by step 1 of {policy}")) == "named by step 1 of {policy}"
-
-
 def test_a_text_of_a_person_is_no_template():
     assert str(describe("use {policy} and {0.real}")) == "use {policy} and {0.real}"
     assert str(make_reason("dropped", by="{by.__class__}")) == "Dropped by {by.__class__}."
