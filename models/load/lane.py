@@ -471,7 +471,7 @@ def build_service(service: Service, account: int) -> ServiceFacts:
         # A later version may know more ways of grouping.
         collation=_COLLATIONS.get(service.collation, Collation.OFF),
         collation_minutes=service.collation_time,
-        has_outbound=bool(service.has_outbound),
+        has_outbound=service.has_outbound,
     )
 
 

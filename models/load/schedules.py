@@ -97,7 +97,7 @@ def _build_schedule(row: Schedule, overrides: tuple[OverrideFacts, ...]) -> Sche
         layers,
         overrides,
         # A later version may write other values: a schedule must page somebody in any case.
-        _DOUBLE_SHIFTS.get(row.double_shifts or "", DoubleShifts.MINOR),
+        _DOUBLE_SHIFTS.get(row.double_shifts, DoubleShifts.MINOR),
     )
 
 

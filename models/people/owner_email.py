@@ -1,8 +1,8 @@
 """Apply TOCSIN_OWNER_EMAIL when it is set or changed after the first start.
 
 The last applied value is stored. So an owner whom people changed since then stays as it is, and a start is
-not refused because of it. Earlier versions stored no value: then only an owner for whom nobody chose an
-address gets the address of the setting.
+not refused because of it. Before the first value is applied, only an owner for whom nobody chose an address
+gets that of the setting.
 """
 
 import peewee

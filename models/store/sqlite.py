@@ -222,7 +222,6 @@ class SqliteStore(Store):
             # Python's driver runs one step of a statement: one page.
             for _ in range(self._PAGES_PER_STEP):
                 self.database.execute_sql("PRAGMA incremental_vacuum(1)")
-        # Files of an earlier version have no such mode, and stay as they are.
         return self._read_pragma("freelist_count") < free
 
     def _read_pragma(self, name: str) -> int:

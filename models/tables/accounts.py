@@ -67,8 +67,8 @@ class User(Table):
     joining_date = UtcField()
     # Part of the addresses of calendar feeds: a new key invalidates the old addresses.
     calendar_key = peewee.CharField(max_length=36, null=True)
-    # Whether the user, after a notification, also gets a mail that the incident is resolved. None: yes.
-    recovery_mails = peewee.BooleanField(null=True)
+    # Whether the user, after a notification, also gets a mail that the incident is resolved.
+    recovery_mails = peewee.BooleanField(default=True)
     # A removed user stays as a row, because rows about the past refer to it.
     removed_at = UtcField(null=True)
 
@@ -115,7 +115,8 @@ class Liveness(Table):
 class RateLimit(Table):
     """`recent`: the times of the last accepted requests, in epoch seconds, oldest first.
 
-    `used_at` is the last of them. Retention deletes rows that were not used for longer than any limit lasts.
+    `used_at` is the last of them; None: the row is only locked. Retention deletes rows that were not used for
+    longer than any limit lasts.
     """
 
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import peewee
 
-from models.domain.enums import SwapState
+from models.domain.enums import DoubleShifts, SwapState
 from models.store.fields import JsonField, ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import Team
@@ -42,7 +42,7 @@ class Schedule(ObjectTable):
     """A schedule. `layers` is a list of StoredLayer in order, read and replaced as a whole.
 
     `double_shifts` is one of DoubleShifts: how checks report people who are on call by this schedule and, at
-    the same time, once more. None is the default, a minor finding.
+    the same time, once more.
     """
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -52,7 +52,7 @@ class Schedule(ObjectTable):
     time_zone = peewee.CharField(max_length=64, default="UTC")
     shift_time_in_dst = peewee.BooleanField(default=True)
     layers = JsonField(default=list)
-    double_shifts = peewee.CharField(max_length=16, null=True)
+    double_shifts = peewee.CharField(max_length=16, default=DoubleShifts.MINOR.value)
 
 
 class ScheduleOverride(ObjectTable):

@@ -29,8 +29,8 @@ class Service(ObjectTable):
     acknowledgement_timeout = peewee.IntegerField(default=600)
     collation = peewee.SmallIntegerField(default=0)
     collation_time = peewee.IntegerField(default=0)
-    # Whether an integration of the service has an outbound target. None: no.
-    has_outbound = peewee.BooleanField(null=True)
+    # Whether an integration of the service has an outbound target.
+    has_outbound = peewee.BooleanField(default=False)
 
 
 class AddedApplication(Table):

@@ -31,8 +31,7 @@ _NOTIFIED = Prepared(
             Notification.state == NotificationStatus.SENT,
             Notification.kind != NotificationKind.RECOVERY,
             User.removed_at.is_null(),
-            # Rows of the previous version have no value, which means yes.
-            User.recovery_mails.is_null() | User.recovery_mails,
+            User.recovery_mails,
         )
         .order_by(Notification.id)
     )

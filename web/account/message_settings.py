@@ -38,4 +38,4 @@ def change(username: str) -> dict[str, object]:
 
 
 def _show(user: User) -> dict[str, object]:
-    return {"recovery_mails": user.recovery_mails is not False}
+    return {"recovery_mails": user.recovery_mails}

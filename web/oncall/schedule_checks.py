@@ -44,4 +44,4 @@ def update(schedule_id: str) -> dict[str, object]:
 
 
 def _show(row: Schedule) -> dict[str, object]:
-    return {"double_shifts": row.double_shifts or DoubleShifts.MINOR}
+    return {"double_shifts": row.double_shifts}

@@ -215,7 +215,7 @@ def _can_delete_copy(before: datetime) -> peewee.Expression:
 
 
 def _can_delete_rate(before: datetime) -> peewee.Expression:
-    # Rows of the previous version have no time until they are used again.
+    # Rows that count nothing, but are locked, have no time.
     return RateLimit.used_at < before
 
 

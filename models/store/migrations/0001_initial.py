@@ -25,7 +25,7 @@ custom_role: unique_id char(36) unique, account -> account cascade unindexed, na
 user: unique_id char(36) unique, account -> account cascade, username char(25) unique, first_name char(255),
     last_name char(255), email char(254), verified_email char(254) null, time_zone char(64), role smallint,
     custom_role -> custom_role null set_null, is_verified boolean, joining_date time,
-    calendar_key char(36) null, recovery_mails boolean null, removed_at time null;
+    calendar_key char(36) null, recovery_mails boolean, removed_at time null;
 token: user -> user cascade, name char(255), digest char(64) unique, created_at time, expires_at time null,
     revoked_at time null, last_used_at time null;
 secret: name char(64) unique, value char(255);
@@ -80,7 +80,7 @@ template_task: unique_id char(36) unique, task_template -> task_template cascade
 post_incident_task: unique_id char(36) unique, team -> team cascade, title char(255), description text,
     status smallint, due_in_time time null, assigned_to -> user null, creation_date time;
 schedule: unique_id char(36) unique, team -> team cascade, name char(255), summary text, description text,
-    time_zone char(64), shift_time_in_dst boolean, layers json, double_shifts char(16) null,
+    time_zone char(64), shift_time_in_dst boolean, layers json, double_shifts char(16),
     creation_date time;
 schedule_override: unique_id char(36) unique, schedule -> schedule cascade unindexed, name char(255),
     user -> user cascade, start_time time, end_time time, creation_date time;
@@ -92,7 +92,7 @@ service: unique_id char(36) unique, team -> team cascade, name char(255), summar
     escalation_policy -> escalation_policy null, sla -> sla null set_null,
     team_priority -> priority null set_null, task_template -> task_template null set_null,
     auto_resolve_timeout integer, acknowledgement_timeout_enabled boolean, acknowledgement_timeout integer,
-    collation smallint, collation_time integer, has_outbound boolean null, creation_date time;
+    collation smallint, collation_time integer, has_outbound boolean, creation_date time;
 integration: unique_id char(36) unique, service -> service cascade, application char(36), kind char(32) null,
     name char(255), summary text, description text, integration_key char(36) unique, created_by -> user,
     is_enabled boolean, create_incidents_for smallint, integration_type smallint, default_urgency smallint,

@@ -30,4 +30,4 @@ def test_others_cannot_change_the_setting(ask, world):
     answer = ask("PATCH", get_path(world.alice), who="bob", json={"recovery_mails": False})
 
     assert answer.status_code in (403, 404)
-    assert User.get_by_id(world.alice.id).recovery_mails is None
+    assert User.get_by_id(world.alice.id).recovery_mails is True

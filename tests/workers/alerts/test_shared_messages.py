@@ -98,7 +98,6 @@ def test_a_worker_that_was_killed_between_pieces_delays_a_message_by_ten_seconds
 
 
 def test_a_message_that_is_being_sent_gets_no_more_notifications(world, now, store, clock):
-    """A worker of the previous version does not know held messages, but claims them in the same way."""
     accept(world, now, source="prometheus", body=build_body(20))
     run_piece(world)
     Message.update(claimed_until=now + outbox.CLAIM).execute()

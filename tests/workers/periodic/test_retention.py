@@ -141,12 +141,12 @@ def test_values_of_groups_are_deleted_after_a_day_also_of_open_incidents(resolve
 
 
 def test_the_counts_of_a_rate_are_deleted_when_no_limit_needs_them(world, now):
-    for operation, used_at in (("old", now), ("new", now + 2 * DAY), ("of the previous version", None)):
+    for operation, used_at in (("old", now), ("new", now + 2 * DAY), ("only locked", None)):
         RateLimit.create(account=world.account, operation=operation, recent=[1.0], used_at=used_at)
 
     clean_up(now + 2 * DAY + timedelta(seconds=1))
 
-    assert {row.operation for row in RateLimit.select()} == {"new", "of the previous version"}
+    assert {row.operation for row in RateLimit.select()} == {"new", "only locked"}
 
 
 def test_the_counts_of_a_rate_live_longer_than_its_longest_limit():
@@ -343,7 +343,7 @@ def count_pages():
 
 
 @pytest.mark.skipif(bool(stores.SERVER), reason="the autovacuum of PostgreSQL does it")
-def test_a_file_of_an_earlier_version_stays_as_large_as_it_is(world, now, monkeypatch):
+def test_a_file_that_cannot_become_smaller_ends_the_clean_up(world, now, monkeypatch):
     db.execute_sql("PRAGMA auto_vacuum = NONE")
     db.execute_sql("VACUUM")
     add_old_receipts(world, now, 300)
