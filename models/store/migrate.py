@@ -15,7 +15,13 @@ class SchemaOutdated(RuntimeError):
 
 
 class SchemaUnknown(RuntimeError):
-    """The database has migrations that this program does not know; the text names them."""
+    """The program does not know the migrations or the first schema of the database; see the text."""
+
+
+# It may still change, see decision 0095. So its name does not say which schema a database has.
+FIRST = "0001_initial"
+# So many names of unknown migrations are shown.
+MAX_NAMES = 3
 
 
 def migrate(home: Path) -> list[str]:
@@ -83,9 +89,28 @@ def _list_missing(runner: Runner) -> list[str]:
 def _open_runner() -> Runner:
     """Open the runner of this program's migrations. Raises SchemaUnknown."""
     runner = Runner(db.obj, str(MIGRATIONS_DIR))
-    if unknown := list_unknown(runner.applied()):
+    applied = runner.applied()
+    if unknown := list_unknown(applied):
+        more = f" and {len(unknown) - MAX_NAMES} more" if len(unknown) > MAX_NAMES else ""
         raise SchemaUnknown(
-            f"this program does not know {', '.join(unknown)}, which the database has:"
-            " start the version of Tocsin that made it or a later one, or use an empty database"
+            f"this program does not know {', '.join(unknown[:MAX_NAMES])}{more}, which the database has:"
+            " start the version of Tocsin that made it (or a later one, if it was made by 0.2.0 or later),"
+            " or use an empty database"
         )
+    if [*applied] == [FIRST]:
+        _require_first_schema(runner)
     return runner
+
+
+def _require_first_schema(runner: Runner) -> None:
+    """Raise SchemaUnknown if another 0001_initial created the database, before the first release."""
+    (first,) = (each for each in runner.migrations() if each.name == FIRST)
+    declared = first.load().list_columns()
+    tables = {table for table, *_ in declared}
+    found = {each for each in store().list_columns() if each[0] in tables and each[1] != "id"}
+    if found != declared:
+        table, column, _ = min(found ^ declared)
+        raise SchemaUnknown(
+            f"the database was made before version 0.2.0, with another schema (see {table}.{column}):"
+            " start the version of Tocsin that made it, or use an empty database"
+        )

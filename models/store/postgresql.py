@@ -154,6 +154,15 @@ class PostgresStore(Store):
     def lock_table(self, table: type[peewee.Model]) -> None:
         self.database.execute_sql(f'lock table "{get_table_name(table)}" in share row exclusive mode')
 
+    def list_columns(self) -> set[tuple[str, str, bool]]:
+        rows = self.database.execute_sql(
+            "SELECT c.relname, a.attname, a.attnotnull FROM pg_attribute a"
+            " JOIN pg_class c ON c.oid = a.attrelid"
+            " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'"
+            " AND a.attnum > 0 AND NOT a.attisdropped"
+        )
+        return set(rows.fetchall())
+
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:
         self.database.execute_sql("select pg_advisory_lock(%s)", (_MIGRATIONS,))

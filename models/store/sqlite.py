@@ -181,6 +181,13 @@ class SqliteStore(Store):
         # This store has only the lock for its single writer, and a write transaction already has it.
         pass
 
+    def list_columns(self) -> set[tuple[str, str, bool]]:
+        rows = self.database.execute_sql(
+            'SELECT t.name, c.name, c."notnull" FROM sqlite_master t, pragma_table_info(t.name) c'
+            " WHERE t.type = 'table'"
+        )
+        return {(table, name, bool(required)) for table, name, required in rows.fetchall()}
+
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:
         handle = os.open(home / "migrate.lock", os.O_RDWR | os.O_CREAT, 0o600)

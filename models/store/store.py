@@ -209,6 +209,10 @@ class Store(ABC):
         """Let no other transaction write into a table until this one ends. Needs a write transaction."""
 
     @abstractmethod
+    def list_columns(self) -> set[tuple[str, str, bool]]:
+        """Return the table, the name and whether a value is required, of each column of the database."""
+
+    @abstractmethod
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:
         """Let no other process change the schema in the block. Needs a connection."""

@@ -378,6 +378,17 @@ UPDATE {schema}."{table}" SET "{column}" = NULL WHERE "{column}" = ANY(ids) AND 
 }
 
 
+def list_columns():
+    """Return the table, the name and whether a value is required, of each column but `id`."""
+    return {
+        (name, f"{column}_id" if kind == "->" else column, "null" not in words)
+        for declaration in TABLES.split(";")[:-1]
+        for name, _, columns in [declaration.strip().partition(": ")]
+        for column, kind, *words in map(str.split, columns.split(","))
+        if column != "id"
+    }
+
+
 def up(migrator, db):
     tables: dict[str, Any] = {}
     for declaration in TABLES.split(";")[:-1]:
