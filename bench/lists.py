@@ -17,7 +17,8 @@ from bench.report import describe_machine, format_machine
 from bench.run import percentile
 from bench.servers.instance import Instance, NotReady, start_own_instance
 from bench.servers.postgres import ServerUnavailable, create_own_database
-from models.store.base import connection, db, open_store, store
+from models.store.opening import open_store
+from models.store.store import connection, db, store
 
 # The budget: the 95th percentile of each question.
 BUDGET_MS = 150.0
@@ -231,7 +232,7 @@ def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, Sam
         data = write_sample_data(incidents, instance.credentials()["account_id"])
         with connection():
             # A database in production does this itself within minutes of such a load.
-            db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+            db.execute_sql(store().upkeep_sql)
         yield instance, data
 
 

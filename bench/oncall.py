@@ -21,7 +21,8 @@ from bench.report import describe_machine, format_machine
 from bench.servers.instance import NotReady, start_own_instance
 from bench.servers.postgres import ServerUnavailable, create_own_database
 from bench.traffic import Traffic, Way
-from models.store.base import connection, db, open_store, store
+from models.store.opening import open_store
+from models.store.store import connection, db, store
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
 from schedules.oncall.oncall import list_shifts
@@ -77,7 +78,7 @@ def measure_account(name: str, server: str, count: int) -> list[Measured]:
         credentials = instance.credentials()
         team_row = write_policies(credentials["account_id"], count)
         with connection():
-            db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+            db.execute_sql(store().upkeep_sql)
             schedule = Schedule.select().where(Schedule.team == team_row).order_by(Schedule.id).get()
             schedule_count = Schedule.select().count()
         client = HTTPConnection("127.0.0.1", instance.port, timeout=60)

@@ -10,7 +10,8 @@ from peewee import fn
 
 from bench.load import Accepted
 from models.domain.enums import IncidentStatus, NotificationKind, NotificationStatus, WorkState
-from models.store.base import Table, connection, db
+from models.store.fields import Table
+from models.store.store import connection, db
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification

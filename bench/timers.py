@@ -19,7 +19,8 @@ from bench.servers.more_workers import MoreWorkers
 from bench.servers.postgres import Database, ServerUnavailable, create_own_database
 from bench.servers.processes import Meter, OtherLoad
 from bench.servers.sink import Sink
-from models.store.base import connection, db, open_store, store
+from models.store.opening import open_store
+from models.store.store import connection, db, store
 from models.tables.incidents import IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer

@@ -18,7 +18,8 @@ from bench.traffic import GENERIC, Traffic, Way
 from models.domain.applications import GENERIC as GENERIC_APPLICATION
 from models.domain.applications import PROMETHEUS
 from models.people import provisioning
-from models.store.base import connection, db, open_store, store
+from models.store.opening import open_store
+from models.store.store import connection, db, store
 from models.tables.services import Integration
 
 # The alerts of a run are spread over this number of services.

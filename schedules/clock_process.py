@@ -18,7 +18,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq_scheduler import Scheduler
 
-from models.store.base import STORE_ERRORS
+from models.store.store import STORE_ERRORS
 from runtime.redis import create_client, redis_status
 from runtime.signals import Signals
 

@@ -13,7 +13,8 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from bench.servers.plans import collect_statements
-from models.store.base import connection, db, open_store
+from models.store.opening import open_store
+from models.store.store import connection, db
 from tests import selection, starts
 from tests.support import stores
 from tests.support.world import World, create_world

@@ -61,6 +61,7 @@ PURE = (
     "tests/runtime/test_settings.py",
     "tests/schedules",
     "tests/test_architecture.py",
+    "tests/test_store_questions.py",
 )
 
 # Pure tests of many random examples, which take as long as all others together: in `make test` only.

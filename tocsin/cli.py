@@ -126,8 +126,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         finally:
             # A command that needs no database has not loaded this module.
-            if base := sys.modules.get("models.store.base"):
-                base.close_store()
+            if store := sys.modules.get("models.store.store"):
+                store.close_store()
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -189,7 +189,7 @@ def main() -> None:
 
 
 # Errors with their modules. An error can occur only if its module is loaded.
-USAGE_ERRORS = (("runtime.setting_values", "BadSetting"), ("models.store.postgresql", "BadUrl"))
+USAGE_ERRORS = (("runtime.setting_values", "BadSetting"), ("models.store.postgresql_pool", "BadUrl"))
 KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),

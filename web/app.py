@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import MethodNotAllowed
 
-from models.store.base import connection
+from models.store.store import connection
 from runtime.settings import Settings
 from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization

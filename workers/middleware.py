@@ -15,8 +15,9 @@ from dramatiq.middleware import SkipMessage
 
 from models.reports.save_liveness import LivenessKeeper
 from models.store import limits
-from models.store.base import STORE_ERRORS, db, open_store, store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import STORE_ERRORS, db, store
 from runtime import data_folder, logs, metrics, parent_process
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, list_values, load

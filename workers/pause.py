@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from models.processes import pause
-from models.store.base import connection
+from models.store.store import connection
 
 log = structlog.get_logger()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import structlog
 
-from models.store.base import STORE_ERRORS, connection
+from models.store.store import STORE_ERRORS, connection
 from workers.pause import pause_check
 
 log = structlog.get_logger()

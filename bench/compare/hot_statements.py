@@ -12,7 +12,7 @@ from bench.servers.plans import Statement, collect_statements, list_scans
 from bench.traffic import Request
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.reports import backlog
-from models.store.base import connection, db, store
+from models.store.store import connection, db, store
 from models.tables.services import Integration
 from runtime.settings import load
 from web.app import create_app

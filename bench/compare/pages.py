@@ -19,7 +19,7 @@ from bench.traffic import Traffic
 from models.domain.enums import AccountRole
 from models.sign_in import sessions
 from models.sign_in.sessions import Browser
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.accounts import Account, User
 
 # Budgets of the list: time of the server with one connection, and bytes without compression.

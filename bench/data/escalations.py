@@ -8,8 +8,8 @@ from typing import Any
 from models.domain.enums import AccountRole, IncidentStatus, TargetType, TimerKind, Urgency
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import connection, db, store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import connection, db, store
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Service
@@ -54,7 +54,7 @@ def write_incidents(
             with store().write_transaction():
                 bulk.insert(Timer, piece)
         # A database in production does this itself within minutes of such a load.
-        db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
+        db.execute_sql(store().upkeep_sql)
     return WrittenIncidents(tuple(service.id for service in services), incidents)
 
 

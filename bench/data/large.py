@@ -22,8 +22,10 @@ from models.domain.enums import (
 from models.domain.reasons import make_reason
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import Table, connection, db, store
+from models.store.fields import Table
 from models.store.ids import make_uuid
+from models.store.peewee_internals import get_defaults, get_fields, get_table_name
+from models.store.store import connection, db, store
 from models.tables.accounts import Account, User, bump_version
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
@@ -302,16 +304,17 @@ def _encode_reason(field: peewee.Field) -> str:
 
 def _insert(table: type[Table], values: Mapping[str, str], source: str) -> None:
     """Insert a row for each row of the source. `values` are SQL; other columns get the model's defaults."""
-    meta = table._meta
-    columns = {meta.fields[name].column_name: value for name, value in values.items()}
+    fields = get_fields(table)
+    columns = {fields[name].column_name: value for name, value in values.items()}
     defaults: dict[str, object] = {}
-    for field, default in meta.defaults.items():
+    for field, default in get_defaults(table).items():
         if field.name not in values:
             defaults[field.column_name] = field.db_value(default() if callable(default) else default)
     names = ", ".join(f'"{name}"' for name in (*columns, *defaults))
     selected = ", ".join((*columns.values(), *("%s" for _ in defaults)))
     db.execute_sql(
-        f'INSERT INTO "{meta.table_name}" ({names}) SELECT {selected} FROM {source}', list(defaults.values())
+        f'INSERT INTO "{get_table_name(table)}" ({names}) SELECT {selected} FROM {source}',
+        list(defaults.values()),
     )
 
 

@@ -10,8 +10,8 @@ from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, AlertType, TeamRole, WorkState
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import connection, store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import connection, store
 from models.tables.accounts import Account, User
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentNote, IncidentTag

@@ -8,8 +8,8 @@ from models.domain.enums import AccountRole, RestrictionType, TargetType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import connection, store
 from models.store.ids import make_uuid
+from models.store.store import connection, store
 from models.tables.accounts import Account, User
 from models.tables.schedules import Schedule
 from models.tables.teams import EscalationPolicy, Team

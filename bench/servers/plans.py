@@ -2,11 +2,11 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from models.store.base import db, store
+from models.store.store import db, store
 
 # A statement with its values; a number stands for this many values.
 Statement = tuple[str, Any]
@@ -58,7 +58,7 @@ def list_scans(seen: Iterable[Statement], *, whole_indexes: bool = False) -> lis
     found: list[str] = []
     for statement, values in seen:
         if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
-            plan_lines = PLANS[store().name](statement, values)
+            plan_lines = PLANS[store().name].list_scans(statement, values)
             found += [
                 f"{line}: {statement}"
                 for line in plan_lines
@@ -102,16 +102,33 @@ def _is_partial(row: str) -> bool:
     return any(f"using {name} " in row for name in PARTIAL_INDEXES)
 
 
-PLANS = {"sqlite": list_sqlite_scans, "postgresql": list_postgresql_scans}
-
-
 def list_sorts(seen: Sequence[Statement]) -> list[str]:
     """Return the lines of the query plans that sort rows."""
-    if store().name == "sqlite":
-        explained = [db.execute_sql(f"EXPLAIN QUERY PLAN {each}", values) for each, values in seen]
-        return [row[3] for cursor in explained for row in cursor.fetchall() if "B-TREE" in row[3]]
+    return PLANS[store().name].list_sorts(seen)
+
+
+def list_sqlite_sorts(seen: Sequence[Statement]) -> list[str]:
+    explained = [db.execute_sql(f"EXPLAIN QUERY PLAN {each}", values) for each, values in seen]
+    return [row[3] for cursor in explained for row in cursor.fetchall() if "B-TREE" in row[3]]
+
+
+def list_postgresql_sorts(seen: Sequence[Statement]) -> list[str]:
     # With these methods off, a sort remains only where no index gives the order.
     for method in ("seqscan", "sort", "incremental_sort", "bitmapscan"):
         db.execute_sql(f"set enable_{method} = off")
     explained = [db.execute_sql(f"EXPLAIN {each}", values) for each, values in seen]
     return [row[0] for cursor in explained for row in cursor.fetchall() if "Sort" in row[0]]
+
+
+class Plans(NamedTuple):
+    """How to read what a store says about its plans."""
+
+    list_scans: Callable[[str, Any], list[str]]
+    list_sorts: Callable[[Sequence[Statement]], list[str]]
+
+
+# What is no question to the store that Tocsin asks, but one of measurements: by the name of the store.
+PLANS = {
+    "sqlite": Plans(list_sqlite_scans, list_sqlite_sorts),
+    "postgresql": Plans(list_postgresql_scans, list_postgresql_sorts),
+}

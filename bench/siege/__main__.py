@@ -12,7 +12,7 @@ from bench.servers.postgres import ServerUnavailable
 from bench.siege.report import format_figures
 from bench.siege.run import Siege, start_on_postgres, start_on_sqlite
 
-STORES = ("sqlite", "postgresql")
+STARTS = {"sqlite": lambda _: start_on_sqlite(), "postgresql": start_on_postgres}
 # The share of the duration in which each attack runs by itself before: 50 alerts of the other tenant.
 BY_ITSELF = 1 / 12
 
@@ -20,7 +20,12 @@ BY_ITSELF = 1 / 12
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--duration", default=120.0, show_default=True, help="Seconds of all attacks together.")
 @click.option(
-    "--store", "stores", type=click.Choice(STORES), multiple=True, default=STORES, help="One store."
+    "--store",
+    "stores",
+    type=click.Choice([*STARTS]),
+    multiple=True,
+    default=[*STARTS],
+    help="One store.",
 )
 @click.option("--server", envvar="TEST_DATABASE_URL", default="postgresql:///postgres", show_default=True)
 def main(duration: float, stores: tuple[str, ...], server: str) -> None:
@@ -42,7 +47,7 @@ def main(duration: float, stores: tuple[str, ...], server: str) -> None:
     failed = False
     for store in stores:
         try:
-            with start_on_sqlite() if store == "sqlite" else start_on_postgres(server) as target:
+            with STARTS[store](server) as target:
                 figures = siege.run(target)
         except (NotReady, ServerUnavailable) as error:
             click.echo(f"{store}: not measured: {error}", err=True)

@@ -20,7 +20,8 @@ from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.attacks.held_connections import permit_open_files
 from bench.siege.tenants import create_tenant
 from bench.traffic import Request, Traffic
-from models.store.base import connection, db, open_store
+from models.store.opening import open_store
+from models.store.store import connection, db
 from models.tables.events import Receipt
 
 RATE = 5.0

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.people import provisioning
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.teams import EscalationPolicy
 
 SETUP_S = 30.0

@@ -13,7 +13,7 @@ from models.domain import addresses
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind
 from models.people.provisioning import create_default_rules
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.users import ContactCode, ContactMethod

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from models.domain.enums import OtherContactType
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import store
 from models.store.ids import digest
+from models.store.store import store
 from models.tables.accounts import Secret, User, bump_version
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod, PushSubscription

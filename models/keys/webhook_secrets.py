@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import peewee
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod, ContactSecret
 

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from models.domain.enums import ContactType, MessageStatus
 from models.links import signed_links
-from models.store.base import store
 from models.store.ids import digest
+from models.store.store import store
 from models.tables.callbacks import WrongReply
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod

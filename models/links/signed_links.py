@@ -21,9 +21,9 @@ from typing import Any
 
 import itsdangerous
 
-from models.store.base import store
 from models.store.ids import digest
 from models.store.prepared import Prepared
+from models.store.store import store
 from models.tables.accounts import Secret, User
 
 LIFETIME = timedelta(days=7)

@@ -10,8 +10,8 @@ from models.domain.effects import EntityState, IncidentState
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import PastIncident
 from models.domain.values import list_fields
-from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, in_bound_pairs, on_found_rows
+from models.store.store import store
 from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentAssignment, IncidentGroup, IncidentResponder
 from models.tables.timers import Timer

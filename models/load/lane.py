@@ -31,8 +31,9 @@ from models.load.maintenance import load_windows
 from models.load.oncall_config import build_oncall_config, load_oncall_config
 from models.load.schedules import get_lookback_start, load_schedule_rows
 from models.load.source_setups import NOTHING_DECLARED, Declared, load_declared
-from models.store.base import Busy, Table, db, store
+from models.store.fields import Table
 from models.store.prepared import Prepared, Row, bind, in_bound, in_list
+from models.store.store import Busy, db, store
 from models.tables.accounts import ConfigVersion
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertGroupingPolicy, AlertRule

@@ -31,8 +31,9 @@ from models.domain.facts import (
 )
 from models.domain.values import replace
 from models.load.schedules import get_lookback_start, list_usernames, load_schedules
-from models.store.base import store
+from models.store.peewee_internals import list_field_names
 from models.store.prepared import Prepared, bind, build_model, in_bound, in_list
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
@@ -186,7 +187,7 @@ def _build_person(user: User, rules: Mapping[int, list[NotificationRuleFacts]]) 
 
 def _select_forwarding() -> peewee.ModelSelect:
     to = User.alias()
-    columns_of_person = [getattr(to, name) for name in User._meta.sorted_field_names]
+    columns_of_person = [getattr(to, name) for name in list_field_names(User)]
     return (
         ForwardingRule.select(
             ForwardingRule.user, ForwardingRule.from_date, ForwardingRule.to_date, *columns_of_person

@@ -23,8 +23,8 @@ from models.domain.reasons import make_reason
 from models.sign_in import audit
 from models.sign_in.people import remove_ways
 from models.store import bulk
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import Account, User, bump_version, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification

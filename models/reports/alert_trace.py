@@ -22,7 +22,8 @@ from models.domain.enums import (
 )
 from models.domain.reasons import Reason, format_duration, from_json, make_reason, write_clause
 from models.reports.acknowledgements import find_acknowledgements
-from models.store.base import Table
+from models.store.fields import Table
+from models.store.peewee_internals import list_fields
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.incidents import Incident, IncidentLog
@@ -49,8 +50,8 @@ MIN_ENTRIES = 10
 MAX_ATTEMPTS = 50
 
 # Bodies and payloads can take megabytes, and no trace shows them.
-_RECEIPT = [column for column in Receipt._meta.sorted_fields if column is not Receipt.body]
-_EVENT = [column for column in Event._meta.sorted_fields if column is not Event.alert]
+_RECEIPT = [column for column in list_fields(Receipt) if column is not Receipt.body]
+_EVENT = [column for column in list_fields(Event) if column is not Event.alert]
 _INCIDENT = (
     Incident.id,
     Incident.unique_id,

@@ -11,7 +11,7 @@ from models.domain.channels import DELIVERY_CHANNELS
 from models.domain.enums import AttemptOutcome, WorkState
 from models.reports import dead_letters
 from models.store import bulk
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import Liveness
 from models.tables.events import Event, Receipt
 from models.tables.notifications import Attempt, Message

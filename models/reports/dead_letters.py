@@ -14,7 +14,7 @@ import peewee
 
 from models.domain.enums import WorkState
 from models.domain.reasons import Reason, make_reason
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service

@@ -10,7 +10,8 @@ from dataclasses import astuple, dataclass
 import peewee
 
 from models.domain.enums import IncidentStatus
-from models.store.base import UtcField, store
+from models.store.fields import UtcField
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 

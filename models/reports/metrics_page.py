@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from models.domain.channels import DELIVERY_CHANNELS
 from models.reports.backlog import list_live, measure_backlog
-from models.store.base import store
+from models.store.store import store
 from runtime import metrics
 
 # Requests within this time get the same answer.

@@ -9,8 +9,8 @@ import structlog
 
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import STORE_ERRORS, connection, store
 from models.store.limits import Use
+from models.store.store import STORE_ERRORS, connection, store
 from runtime.metrics import store_clock
 
 log = structlog.get_logger()

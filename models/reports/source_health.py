@@ -14,6 +14,7 @@ from models.domain.enums import IntegrationType, ServiceStatus, WorkState
 from models.domain.reasons import Reason
 from models.domain.source_silence import MIN_SILENCE, REGULAR_TIME, Silence, find_silence
 from models.store.prepared import Prepared, bind, contains_any, in_bound
+from models.store.store import store
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -338,9 +339,7 @@ def _count_alerts(row: int, now: datetime) -> tuple[list[int], bool]:
         peewee.fn.SUM(peewee.Case(None, [(read.c.creation_date > start, 1)], 0)).coerce(False)
         for start in starts
     ]
-    *counts, total = (
-        peewee.Select([read], [*sums, peewee.fn.COUNT(1)]).tuples().bind(Event._meta.database).get()
-    )
+    *counts, total = peewee.Select([read], [*sums, peewee.fn.COUNT(1)]).tuples().bind(store().database).get()
     return [int(count or 0) for count in counts], total < MAX_COUNTED
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import peewee
 
 from models.domain.applications import APPLICATIONS
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account
 from models.tables.services import AddedApplication
 

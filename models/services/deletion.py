@@ -4,7 +4,7 @@ The published clients cannot read an alert without its integration. A copy is on
 and nothing is written for an alert before the deletion.
 """
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.events import Event
 from models.tables.services import DeletedIntegration, Integration, Service
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from models.domain.addresses import normalize
-from models.store.base import store
 from models.store.ids import digest
+from models.store.store import store
 from models.tables.sign_in import SignInRate
 
 QUARTER_S = 15 * 60.0

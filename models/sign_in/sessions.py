@@ -11,9 +11,9 @@ from typing import cast
 
 import peewee
 
-from models.store.base import store
 from models.store.ids import digest, make_token, make_uuid
 from models.store.prepared import Prepared, bind, build_rows
+from models.store.store import store
 from models.tables.accounts import Account, CustomRole, User
 from models.tables.sign_in import Session
 

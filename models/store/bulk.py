@@ -12,19 +12,13 @@ from typing import Any
 
 import peewee
 
-from models.store.base import store
+from models.store.peewee_internals import get_defaults, get_fields, get_table_name
+from models.store.store import Column, store
 
 # The values of a row by the names of their columns.
 Record = Mapping[str, object]
 # A model class. It is Any for the type checker, because peewee's classes are not typed as hashable.
 Model = Any
-
-# field_type -> the type of the values that are sent to PostgreSQL.
-_TYPES = {
-    "AUTO": "integer", "BIGAUTO": "bigint", "INT": "integer", "SMALLINT": "smallint", "BIGINT": "bigint",
-    "VARCHAR": "text", "TEXT": "text", "BOOL": "boolean", "TIMESTAMPTZ": "timestamptz", "BLOB": "bytea",
-    "DOUBLE": "double precision",
-}  # fmt: skip
 
 
 def insert(
@@ -43,7 +37,7 @@ def insert(
     if records:
         names = (*records[0], *_list_defaults(table, frozenset(records[0])))
         changed = (tuple(replacing), tuple(adding))
-        build = partial(_build_insert, table, names, tuple(conflict), *changed, store().name)
+        build = partial(_build_insert, table, names, tuple(conflict), *changed, store().build_rows)
         _run(table, build, names, records)
 
 
@@ -51,7 +45,7 @@ def update(table: Model, records: Sequence[Record]) -> None:
     """Update existing rows. All records have the same keys, including `id`."""
     if records:
         names = (*(name for name in records[0] if name != "id"), "id")
-        _run(table, partial(_build_update, table, names, store().name), names, records)
+        _run(table, partial(_build_update, table, names, store().build_update), names, records)
 
 
 # Builds a statement. Its argument says which columns have the same value in all rows.
@@ -59,8 +53,8 @@ BuildStatement = Callable[[tuple[bool, ...]], str]
 
 
 def _run(table: Model, build: BuildStatement, names: Sequence[str], records: Sequence[Record]) -> None:
-    fields = [table._meta.fields[name] for name in names]
-    defaults = table._meta.defaults
+    fields = [get_fields(table)[name] for name in names]
+    defaults = get_defaults(table)
     # Encode by column: in storms, most time of a write is spent here.
     columns = [
         _encode(field, [record[field.name] for record in records])
@@ -96,7 +90,7 @@ def _get_default(value: object) -> object:
 
 @cache
 def _list_defaults(table: Model, provided: frozenset[str]) -> tuple[str, ...]:
-    return tuple(field.name for field in table._meta.defaults if field.name not in provided)
+    return tuple(field.name for field in get_defaults(table) if field.name not in provided)
 
 
 @cache
@@ -106,13 +100,10 @@ def _build_insert(
     conflict: tuple[str, ...],
     replacing: tuple[str, ...],
     adding: tuple[str, ...],
-    dialect: str,
+    build_rows: Callable[[Sequence[Column], Sequence[bool]], str],
     singles: tuple[bool, ...],
 ) -> str:
-    columns = ", ".join(_quote_column(table, name) for name in names)
-    values = f"VALUES ({', '.join('?' for _ in names)})"
-    if dialect == "postgresql":
-        values = _build_rows(table, names, singles)
+    columns = _list_columns(table, names)
     clause = ""
     if conflict:
         target = ", ".join(_quote_column(table, name) for name in conflict)
@@ -120,51 +111,36 @@ def _build_insert(
             f"{column} = excluded.{column}" for column in (_quote_column(table, n) for n in replacing)
         ]
         for column in (_quote_column(table, name) for name in adding):
-            assignments.append(f'{column} = "{table._meta.table_name}".{column} + excluded.{column}')
+            assignments.append(f'{column} = "{get_table_name(table)}".{column} + excluded.{column}')
         clause = f" ON CONFLICT ({target}) DO " + (
             f"UPDATE SET {', '.join(assignments)}" if assignments else "NOTHING"
         )
-    return f'INSERT INTO "{table._meta.table_name}" ({columns}) {values}{clause}'
+    listed, rows = ", ".join(name for name, _ in columns), build_rows(columns, singles)
+    return f'INSERT INTO "{get_table_name(table)}" ({listed}) {rows}{clause}'
 
 
 @cache
-def _build_update(table: Model, names: tuple[str, ...], dialect: str, singles: tuple[bool, ...]) -> str:
-    target, changed = f'"{table._meta.table_name}"', names[:-1]
-    if dialect != "postgresql":
-        settings = ", ".join(f"{_quote_column(table, name)} = ?" for name in changed)
-        return f"UPDATE {target} SET {settings} WHERE id = ?"  # noqa: S608
-    settings = ", ".join(
-        f"{_quote_column(table, name)} = given.{_quote_column(table, name)}" for name in changed
-    )
-    rows = _build_rows(table, names, singles)
-    return f"UPDATE {target} SET {settings} FROM ({rows}) AS given WHERE {target}.id = given.id"  # noqa: S608
+def _build_update(
+    table: Model,
+    names: tuple[str, ...],
+    build_update: Callable[[str, Sequence[Column], Sequence[bool]], str],
+    singles: tuple[bool, ...],
+) -> str:
+    return build_update(f'"{get_table_name(table)}"', _list_columns(table, names), singles)
 
 
-def _build_rows(table: Model, names: tuple[str, ...], singles: tuple[bool, ...]) -> str:
-    """Return a SELECT of the given rows for PostgreSQL. Its values: first the singles, then the arrays."""
-    columns, arrays = [], []
-    for name, is_single in zip(names, singles, strict=True):
-        column, value = _quote_column(table, name), f"%b::{_get_type(table, name)}"
-        columns.append(f"{value} AS {column}" if is_single else f"listed.{column}")
-        if not is_single:
-            arrays.append((column, f"{value}[]"))
-    rows = f"SELECT {', '.join(columns)}"
-    if not arrays:
-        return rows
-    listed = ", ".join(column for column, _ in arrays)
-    return f"{rows} FROM unnest({', '.join(array for _, array in arrays)}) AS listed ({listed})"
+def _list_columns(table: Model, names: Sequence[str]) -> list[Column]:
+    return [(_quote_column(table, name), _get_type(table, name)) for name in names]
 
 
 def _quote_column(table: Model, name: str) -> str:
-    return f'"{table._meta.fields[name].column_name}"'
+    return f'"{get_fields(table)[name].column_name}"'
 
 
 def _get_type(table: Model, name: str) -> str:
-    """Return the type of a column for PostgreSQL.
-
-    Its values are binary (%b): with text, Python would escape each value, which costs ten times as much.
-    """
-    field = table._meta.fields[name]
+    """Return the type of a column, of a reference that of the column that it refers to."""
+    field = get_fields(table)[name]
     while isinstance(field, peewee.ForeignKeyField):
         field = field.rel_field
-    return _TYPES[field.field_type]
+    type_: str = field.field_type
+    return type_

@@ -1,19 +1,13 @@
 """Apply the numbered scripts in models/store/migrations, each once, one process at a time."""
 
-import fcntl
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from playhouse.migrations import Migration, Runner
 
-from models.store.base import connection, db, store
+from models.store.store import connection, db, store
 
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
-
-# The number of PostgreSQL's advisory lock: arbitrary, but the same in every process.
-_LOCK = 7_206_247
 
 
 class SchemaOutdated(RuntimeError):
@@ -26,7 +20,7 @@ class SchemaUnknown(RuntimeError):
 
 def migrate(home: Path) -> list[str]:
     """Apply the missing migrations and return their names. Several processes and hosts may call this."""
-    with connection(), lock_migrations(home):
+    with connection(), store().lock_migrations(home):
         return _open_runner().up()
 
 
@@ -37,7 +31,7 @@ def create_schema(home: Path) -> list[str]:
     by `tocsin migrate`, because other processes may use it. Waits for a migration that another process is
     running.
     """
-    with connection(), lock_migrations(home):
+    with connection(), store().lock_migrations(home):
         runner = _open_runner()
         missing = _list_missing(runner)
         if missing and runner.applied():
@@ -95,20 +89,3 @@ def _open_runner() -> Runner:
             " start the version of Tocsin that made it or a later one, or use an empty database"
         )
     return runner
-
-
-@contextmanager
-def lock_migrations(home: Path) -> Iterator[None]:
-    if store().name == "postgresql":
-        db.execute_sql("select pg_advisory_lock(%s)", (_LOCK,))
-        try:
-            yield
-        finally:
-            db.execute_sql("select pg_advisory_unlock(%s)", (_LOCK,))
-        return
-    handle = os.open(home / "migrate.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

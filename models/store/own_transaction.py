@@ -6,7 +6,7 @@ It has another connection, and commits before the other transaction ends. So its
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
-from models.store.base import connection, db
+from models.store.store import connection, db
 
 Rows = list[tuple[int, ...]]
 

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-import orjson
 import peewee
 
-from models.store.base import Table, db, store
+from models.store.fields import Table
+from models.store.peewee_internals import list_field_names, list_selected, mark_as_stored
+from models.store.store import Store, db, store
 
 Row = TypeVar("Row", bound=Table)
 
@@ -43,7 +44,11 @@ def bind(name: str) -> peewee.ColumnBase:
 
 def in_bound(field: peewee.ColumnBase, name: str) -> peewee.Expression:
     """Return the condition that a column is in a list of each call. Any number of values is one parameter."""
-    return _in_values(field, _Bound(_Parameter(name, is_list=True)))
+    return store().in_list(field, _bind_list(name))
+
+
+def _bind_list(name: str) -> peewee.ColumnBase:
+    return _Bound(_Parameter(name, is_list=True))
 
 
 def in_bound_pairs(
@@ -54,29 +59,23 @@ def in_bound_pairs(
     `type_` is the type of the second column in PostgreSQL; the first one is a row number. SQLite also finds
     other combinations of the listed values.
     """
-    if store().name != "postgresql":
-        return in_bound(*first) & in_bound(*second)
-    columns = peewee.NodeList((first[0], second[0]), glue=", ", parens=True)
-    lists = [_Bound(_Parameter(name, is_list=True)) for _, name in (first, second)]
-    parts = ("(SELECT * FROM UNNEST(", lists[0], "::bigint[], ", lists[1], f"::{type_}[]))")
-    pairs = peewee.NodeList([peewee.SQL(p) if isinstance(p, str) else p for p in parts], glue="")
-    return peewee.Expression(columns, "IN", pairs)
+    (field, name), (other_field, other_name) = first, second
+    lists = _bind_list(name), _bind_list(other_name)
+    return store().in_pairs((field, other_field), lists, type_)
 
 
 def in_list(field: peewee.ColumnBase, values: Iterable[object]) -> peewee.Expression:
     """Return the same condition for a query that is not prepared. Any number of values is one parameter."""
-    return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))
+    return store().in_list(field, _give_list(values))
 
 
 def contains_any(field: peewee.ColumnBase, texts: Iterable[str]) -> peewee.NodeList:
     """Return the condition that a column contains one of these texts. All texts are one parameter."""
-    if store().name == "postgresql":
-        before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
-    else:
-        before, between = "EXISTS (SELECT 1 FROM json_each(", ") AS one WHERE INSTR("
-    bound = peewee.Value(_encode_list(texts), converter=False, unpack=False)
-    parts = (peewee.SQL(before), bound, peewee.SQL(between), field, peewee.SQL(", one.value) > 0)"))
-    return peewee.NodeList(parts, glue="")
+    return store().contains_any(field, _give_list(texts))
+
+
+def _give_list(values: Iterable[object]) -> peewee.Value:
+    return peewee.Value(store().encode_list(values), converter=False, unpack=False)
 
 
 def on_found_rows(condition: peewee.Expression) -> peewee.Function:
@@ -87,15 +86,6 @@ def on_found_rows(condition: peewee.Expression) -> peewee.Function:
     has to search another one.
     """
     return peewee.fn.COALESCE(condition, peewee.SQL("FALSE"))
-
-
-def _in_values(field: peewee.ColumnBase, values: peewee.ColumnBase) -> peewee.Expression:
-    if store().name == "postgresql":
-        return peewee.Expression(
-            field, "=", peewee.NodeList((peewee.SQL("ANY("), values, peewee.SQL(")")), glue="")
-        )
-    listed = peewee.NodeList((peewee.SQL("(SELECT value FROM json_each("), values, peewee.SQL("))")), glue="")
-    return peewee.Expression(field, "IN", listed)
 
 
 # Converts a driver's value of one column.
@@ -114,7 +104,7 @@ class Prepared:
 
     def __init__(self, build_query: Callable[[], peewee.BaseQuery]) -> None:
         self._build_query = build_query
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[type[Store], _Compiled] = {}
         _all.add(self)
 
     def rows(self, **values: object) -> list[tuple[Any, ...]]:
@@ -152,10 +142,10 @@ class Prepared:
         db.execute_sql(f"EXPLAIN {compiled.sql}", self._encode_values(compiled, values)).fetchall()
 
     def _get_compiled(self) -> _Compiled:
-        name = store().name
-        if name not in self._compiled:
-            self._compiled[name] = _compile(self._build_query())
-        return self._compiled[name]
+        kind = type(store())
+        if kind not in self._compiled:
+            self._compiled[kind] = _compile(self._build_query())
+        return self._compiled[kind]
 
     @staticmethod
     def _encode_values(compiled: _Compiled, values: Mapping[str, object]) -> list[object]:
@@ -171,14 +161,14 @@ def build_rows(values: Sequence[object], *tables: type[peewee.Model]) -> list[pe
     None: the row number is null, because an outer join found no row.
     """
     remaining = iter(values)
-    by_table = [dict(zip(table._meta.sorted_field_names, remaining, strict=False)) for table in tables]
+    by_table = [dict(zip(list_field_names(table), remaining, strict=False)) for table in tables]
     return [None if row["id"] is None else table(**row) for table, row in zip(tables, by_table, strict=True)]
 
 
 def build_model(table: type[Row], row: Sequence[object]) -> Row:
     """Build a model from the values of all columns of its table, as peewee does."""
-    model = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
-    model._dirty.clear()
+    model = table(**dict(zip(list_field_names(table), row, strict=True)))
+    mark_as_stored(model)
     return model
 
 
@@ -204,25 +194,19 @@ def explain_all() -> None:
 def _encode(parameter: _Parameter, value: Any) -> object:
     if not parameter.is_list:
         return store().encode_datetime(value.astimezone(UTC)) if isinstance(value, datetime) else value
-    return _encode_list(value)
-
-
-def _encode_list(values: Iterable[object]) -> list[object] | str:
-    return list(values) if store().name == "postgresql" else orjson.dumps(list(values)).decode()
+    return store().encode_list(value)
 
 
 def _compile(query: peewee.BaseQuery) -> _Compiled:
     """Build the SQL text. Constant numbers become literals, because partial indexes are used only then."""
     sql, parameters = query.sql()
-    marker = "%s" if store().name == "postgresql" else "?"
+    marker = store().database.param
     parts = sql.split(marker)
     text = parts[0]
     for parameter, part in zip(parameters, parts[1:], strict=True):
         text += (_format_literal(parameter) if isinstance(parameter, int) else marker) + part
     remaining = tuple(parameter for parameter in parameters if not isinstance(parameter, int))
-    return _Compiled(
-        text, remaining, tuple(_find_reader(column) for column in getattr(query, "_returning", None) or ())
-    )
+    return _Compiled(text, remaining, tuple(_find_reader(column) for column in list_selected(query)))
 
 
 def _format_literal(value: int) -> str:

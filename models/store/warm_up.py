@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from models.store import prepared
-from models.store.base import STORE_ERRORS, connection, db, store
 from models.store.limits import MAX_CONNECTIONS
+from models.store.store import STORE_ERRORS, connection, db, store
 
 # Longer than a server needs that works. With one that does not, the process must start, too.
 TIMEOUT_S = 3.0
@@ -23,7 +23,7 @@ def warm_up(connections: int) -> None:
     the first work that needs a connection reports them. Does nothing on SQLite, which reads its whole
     schema once.
     """
-    if store().name != "postgresql":
+    if not store().learns_schema_by_connection:
         return
     count = min(connections, MAX_CONNECTIONS)
     # Each thread must have its connection before one of them gives it back.

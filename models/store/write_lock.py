@@ -8,6 +8,7 @@ over. So there are never more such threads than callers that wait at the same ti
 import fcntl
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,10 +22,8 @@ class LockFile:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            os.close(self._fd)
+        # Not at the end of the process: a thread that still runs then may have the lock.
+        weakref.finalize(self, os.close, self._fd).atexit = False
 
     def lock(self) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_EX)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import peewee
 
-from models.store.base import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, ObjectTable, Table, UtcField
 
 
 class Account(ObjectTable):

@@ -3,7 +3,7 @@
 import peewee
 
 from models.domain.reasons import Reason, from_json
-from models.store.base import JsonField, ReasonField, SequenceField, Table, UtcField
+from models.store.fields import JsonField, ReasonField, SequenceField, Table, UtcField
 from models.tables.accounts import Account
 from models.tables.incidents import Incident
 from models.tables.routers import GlobalRouter

@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import ObjectTable, ReasonField, Table, UtcField
+from models.store.fields import ObjectTable, ReasonField, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team

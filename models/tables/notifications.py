@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import ReasonField, Table, UtcField
+from models.store.fields import ReasonField, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.users import ContactMethod, NotificationRule

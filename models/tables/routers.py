@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import JsonField, ObjectTable
+from models.store.fields import JsonField, ObjectTable
 from models.tables.accounts import Account
 
 

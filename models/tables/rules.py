@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import peewee
 
-from models.store.base import JsonField, ObjectTable, UtcField
+from models.store.fields import JsonField, ObjectTable, UtcField
 from models.tables.services import Integration, Service
 
 # An action has a unique_id, an action_type and the fields of pipeline/rules/action_table.py. The references

@@ -5,7 +5,7 @@ from typing import TypedDict
 import peewee
 
 from models.domain.enums import SwapState
-from models.store.base import JsonField, ObjectTable, UtcField
+from models.store.fields import JsonField, ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import Team
 

@@ -4,7 +4,7 @@ import peewee
 
 from models.domain.applications import Application, get_application
 from models.domain.enums import AlertType
-from models.store.base import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, ObjectTable, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team

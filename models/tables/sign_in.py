@@ -6,7 +6,7 @@ deletes it later.
 
 import peewee
 
-from models.store.base import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, ObjectTable, Table, UtcField
 from models.tables.accounts import Account, User
 
 

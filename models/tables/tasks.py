@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import ObjectTable, UtcField
+from models.store.fields import ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import IncidentRole, Team
 

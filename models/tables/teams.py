@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import peewee
 
-from models.store.base import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, ObjectTable, Table, UtcField
 from models.tables.accounts import Account, User
 
 

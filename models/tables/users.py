@@ -2,7 +2,7 @@
 
 import peewee
 
-from models.store.base import ObjectTable, Table, UtcField
+from models.store.fields import ObjectTable, Table, UtcField
 from models.tables.accounts import User
 
 

@@ -38,7 +38,7 @@ from models.domain.effects import (
     SaveIncident,
     SendOutbound,
 )
-from models.store.base import store
+from models.store.store import store
 from models.tables.teams import EscalationPolicy
 from models.write.entities import insert_events, reclaim_entities, release_entities, write_entities
 from models.write.heartbeats import write_pings

@@ -10,7 +10,8 @@ from models.domain.enums import WorkState
 from models.domain.reasons import Reason, make_reason
 from models.reports.dead_letters import Key, filter_rows
 from models.store import bulk
-from models.store.base import Table, store
+from models.store.fields import Table
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.services import Service

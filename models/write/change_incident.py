@@ -7,7 +7,7 @@ from functools import partial
 from models.domain.effects import Author, ChangeSet, Effect, IncidentState
 from models.domain.facts import IncidentContext
 from models.load.lane import lock_incident
-from models.store.base import store
+from models.store.store import store
 from models.write.apply import apply
 
 # What the change is; None: the incident stays as it is. It may read what must not change before the commit.

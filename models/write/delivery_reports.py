@@ -18,9 +18,9 @@ from models.domain.enums import (
 )
 from models.domain.reasons import Reason, make_reason
 from models.store import bulk
-from models.store.base import store
 from models.store.ids import digest
 from models.store.prepared import Prepared, bind, in_list
+from models.store.store import store
 from models.tables.callbacks import EarlyReport
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification

@@ -6,8 +6,9 @@ from contextlib import suppress
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
 from models.load.incidents import STATE_COLUMNS
 from models.store import bulk, own_transaction
-from models.store.base import STORE_ERRORS, db, store
+from models.store.peewee_internals import get_table_name
 from models.store.prepared import Prepared, in_bound
+from models.store.store import STORE_ERRORS, db, store
 from models.tables.accounts import Account
 from models.tables.incidents import FIXED, Incident, IncidentGroup, IncidentLog
 from models.write.acknowledgements import count_acknowledged
@@ -73,7 +74,7 @@ def _reserve_numbers(account: int, count: int) -> int:
 
 def _build_increase(account: int, count: int) -> str:
     """Return the statement that adds to the last incident number of an account, and returns it."""
-    table, number = f'"{Account._meta.table_name}"', f'"{Account.last_incident_number.column_name}"'
+    table, number = f'"{get_table_name(Account)}"', f'"{Account.last_incident_number.column_name}"'
     return f"UPDATE {table} SET {number} = {number} + {count:d} WHERE id = {account:d} RETURNING {number}"  # noqa: S608
 
 

@@ -11,8 +11,8 @@ from models.domain.enums import SLA_KINDS, NotificationStatus
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason
 from models.store import bulk
-from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, in_list
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification, get_reason_key
 from models.write.shared_messages import NOT_HELD, build_hold, find_shared

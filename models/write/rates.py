@@ -1,6 +1,6 @@
 """Lock the rows that count the requests of an account."""
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account, RateLimit
 
 

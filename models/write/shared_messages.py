@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 import peewee
 
 from models.domain.enums import MessageStatus
-from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, on_found_rows
+from models.store.store import store
 from models.tables.notifications import Message
 
 # How long the first message of a contact waits for more pieces.

@@ -12,7 +12,7 @@ import pytest
 from models.links import signed_links
 from models.links.signed_links import Invitation
 from models.sign_in import links
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.events import Receipt
 from models.tables.schedules import Schedule

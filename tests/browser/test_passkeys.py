@@ -4,7 +4,7 @@ import pytest
 
 from models.sign_in import sessions
 from models.sign_in.sessions import Browser
-from models.store.base import store
+from models.store.store import store
 from models.tables.sign_in import Passkey, Session
 from runtime.settings import load
 from tests.support.polling import wait_until

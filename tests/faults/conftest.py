@@ -11,7 +11,8 @@ import redis
 
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
-from models.store.base import db, open_store
+from models.store.opening import open_store
+from models.store.store import db
 from runtime.redis_socket import get_socket_path
 from tests.support import stores
 from tests.support.faults.host_clock import HostClock, find_library

@@ -12,7 +12,7 @@ import pytest
 
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
 from tests.faults.lengths import length

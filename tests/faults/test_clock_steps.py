@@ -16,7 +16,7 @@ import pytest
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
 from models.domain.enums import IncidentStatus
-from models.store.base import connection, store
+from models.store.store import connection
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
 from tests.faults.lengths import FOR_THE_HOSTS_CLOCK, length
@@ -34,6 +34,7 @@ from tests.support.faults.host_clock import HostClock
 from tests.support.faults.installation import Installation
 from tests.support.faults.senders import Connection
 from tests.support.polling import wait_until
+from tests.support.stores import SERVER
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
@@ -62,7 +63,7 @@ def test_an_hour_ahead_and_back_takes_each_step_once(
     report: Callable[[str], None],
 ) -> None:
     instance = launch()
-    on_host = store().name == "sqlite"
+    on_host = not SERVER
     with DueScans(instance) as scans:
         due_from = write_due_incidents(instance, chance)
         silent = list_due(due_from + SPREAD * 2 / 3, due_from + SPREAD)
@@ -102,7 +103,7 @@ def test_an_hour_back_and_ahead_takes_each_step_once(
     report: Callable[[str], None],
 ) -> None:
     instance = launch()
-    on_host = store().name == "sqlite"
+    on_host = not SERVER
     with DueScans(instance) as scans:
         due_from = write_due_incidents(instance, chance)
         silent = list_due(due_from + SPREAD * 2 / 3, due_from + SPREAD)

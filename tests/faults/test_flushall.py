@@ -11,8 +11,8 @@ import pytest
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
 from models.domain.enums import TimerKind
-from models.store.base import connection, store
 from models.store.ids import make_uuid
+from models.store.store import connection, store
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import Incident
 from models.tables.teams import EscalationPolicy

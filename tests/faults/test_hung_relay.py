@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.servers.instance import Instance
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Event
 from models.tables.notifications import Notification
 from tests.support.faults.senders import Connection

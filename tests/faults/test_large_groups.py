@@ -11,7 +11,7 @@ import pytest
 
 from bench.servers.sink import Sink
 from models.domain.enums import WorkState
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Event, Receipt, ReceiptProgress
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification

@@ -9,7 +9,7 @@ import pytest
 
 from models.domain.enums import IncidentStatus, NotificationStatus
 from models.people import provisioning
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import MessageUpdate, Notification

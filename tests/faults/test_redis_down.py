@@ -15,7 +15,8 @@ from bench.run import percentile
 from bench.servers.instance import Instance, find_free_port
 from bench.servers.sink import Sink
 from bench.traffic import Traffic
-from models.store.base import db, open_store
+from models.store.opening import open_store
+from models.store.store import db
 from tests.support import stores
 from tests.support.faults.installation import Installation
 from tests.support.faults.ledger import OWNER, START

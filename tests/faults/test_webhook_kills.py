@@ -10,7 +10,7 @@ import pytest
 
 from models.domain.enums import NotificationStatus, OtherContactType
 from models.people import provisioning
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.accounts import User
 from models.tables.notifications import Attempt, Notification
 from models.tables.users import NotificationRule

@@ -12,8 +12,8 @@ from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, ContactType
 from models.load.lane import lock_incident
 from models.load.maintenance import load_windows
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.maintenance import Maintenance, MaintenanceService

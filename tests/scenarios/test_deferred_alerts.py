@@ -8,7 +8,7 @@ from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus, ServiceStatus, WorkState
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident, lock_with_children
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.events import Event
 from models.tables.incidents import Incident

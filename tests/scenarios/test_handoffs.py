@@ -8,8 +8,8 @@ from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.domain.reasons import make_reason
 from models.people import offboarding
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.schedules import ScheduleOverride

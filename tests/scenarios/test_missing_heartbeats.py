@@ -11,7 +11,7 @@ from models.domain.applications import HEARTBEAT
 from models.domain.enums import AlertType, IncidentStatus, ServiceStatus, WorkState
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import connection, db
+from models.store.store import connection, db
 from models.tables.accounts import Liveness, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident

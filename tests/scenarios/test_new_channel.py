@@ -10,7 +10,7 @@ from models.domain.channels import CHANNELS, CONTACT_TYPES, ChannelSpec
 from models.domain.enums import NotificationStatus
 from models.domain.reasons import make_reason
 from models.reports.metrics_page import render
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.users import ContactMethod, NotificationRule

@@ -3,7 +3,7 @@
 import orjson
 
 from models.domain.reasons import Reason
-from models.store.base import db
+from models.store.store import db
 from models.tables.events import Event, list_reasons
 from models.tables.timers import Timer
 from tests.support.scenarios.timers import MINUTE, open_incident, set_policy

@@ -6,8 +6,8 @@ from models.domain.effects import ChangeSet
 from models.domain.enums import IncidentStatus
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from models.domain.enums import NotificationKind, NotificationStatus, ServiceStatus
 from models.domain.values import replace
-from models.store.base import connection, db
 from models.store.ids import make_uuid
+from models.store.store import connection, db
 from models.tables.accounts import User, bump_version, get_display_name
 from models.tables.events import Event, list_reasons
 from models.tables.incidents import Incident, IncidentLog

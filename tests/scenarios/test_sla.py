@@ -9,8 +9,8 @@ from models.domain.enums import IncidentStatus, TeamRole
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.people import offboarding
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification

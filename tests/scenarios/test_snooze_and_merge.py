@@ -5,7 +5,7 @@ import pytest
 from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.load.lane import lock_incident, lock_with_children
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.write.apply import apply

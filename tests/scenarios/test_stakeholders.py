@@ -9,8 +9,8 @@ from models.domain.channels import STAKEHOLDER_CHANNEL
 from models.domain.enums import MessageStatus
 from models.reports import incident_timeline
 from models.reports.alert_trace import build_trace
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.events import Receipt
 from models.tables.incidents import Incident

@@ -22,8 +22,8 @@ from models.domain.applications import GENERIC
 from models.domain.enums import Collation, MatchMode, WorkState
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import connection, db, store
 from models.store.ids import make_uuid
+from models.store.store import connection, db, store
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import (

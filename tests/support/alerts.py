@@ -7,7 +7,8 @@ from typing import Any
 
 import peewee
 
-from models.store.base import Table
+from models.store.fields import Table
+from models.store.peewee_internals import get_fields, get_table_name, get_values, list_field_names
 from models.tables.events import Receipt
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.table import STORED_SOURCES
@@ -66,12 +67,12 @@ class _UniqueIds(dict[Any, dict[int, str]]):
 
 
 def _get_values(row: Any, ids: _UniqueIds, without: Collection[str]) -> dict[str, Any]:
-    hidden = {"id", "receipt", *without, *(["message"] if row._meta.table_name == "notification" else [])}
-    values = {name: row.__data__.get(name) for name in row._meta.sorted_field_names if name not in hidden}
-    return {name: _named(row._meta.fields[name], value, ids) for name, value in values.items()}
+    hidden = {"id", "receipt", *without, *(["message"] if get_table_name(row) == "notification" else [])}
+    values = {name: get_values(row).get(name) for name in list_field_names(row) if name not in hidden}
+    return {name: _named(get_fields(row)[name], value, ids) for name, value in values.items()}
 
 
 def _named(field: Any, value: Any, ids: _UniqueIds) -> Any:
     if value is None or not isinstance(field, peewee.ForeignKeyField):
         return value
-    return ids[field.rel_model][value] if "unique_id" in field.rel_model._meta.fields else value
+    return ids[field.rel_model][value] if "unique_id" in get_fields(field.rel_model) else value

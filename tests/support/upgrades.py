@@ -11,7 +11,8 @@ import peewee
 from playhouse.migrations import Runner
 
 from models.store import migrate
-from models.store.base import connection, db, store
+from models.store.peewee_internals import get_table_name, list_references
+from models.store.store import connection, db, store
 from tests.support.stores import TABLES
 
 NOT_OURS = {"schema_migration", "sqlite_sequence"}
@@ -54,8 +55,8 @@ def list_tables() -> dict[str, list[Any]]:
     needs = {name: {key.dest_table for key in db.get_foreign_keys(name)} - {name} for name in tables}
     # Not every reference is a foreign key of the database (decision 0094).
     for model in TABLES:
-        name = model._meta.table_name
-        targets = {field.rel_model._meta.table_name for field in model._meta.refs}
+        name = get_table_name(model)
+        targets = {get_table_name(field.rel_model) for field in list_references(model)}
         if name in needs:
             needs[name] |= (targets & tables.keys()) - {name}
     ordered: dict[str, list[Any]] = {}

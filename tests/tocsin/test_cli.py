@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from models.store.base import db
+from models.store.store import db
 from tests.support import stores
 from tests.support.processes import build_environment, find_free_port, tocsin
 from tests.support.stores import get_settings

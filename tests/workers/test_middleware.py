@@ -8,7 +8,7 @@ import pytest
 import structlog
 from dramatiq.brokers.stub import StubBroker
 
-from models.store.base import db
+from models.store.store import db
 from models.tables.accounts import Liveness
 from runtime.setting_values import BadSetting
 from tests.support.polling import wait_until

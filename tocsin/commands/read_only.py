@@ -11,9 +11,11 @@ from typing import IO
 import click
 import structlog
 
-from models.store.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
 from models.store.migrate import SchemaOutdated, SchemaUnknown, require_schema
-from models.store.postgresql import BadUrl
+from models.store.opening import open_store
+from models.store.postgresql_pool import BadUrl
+from models.store.sqlite import SQLITE_FILE
+from models.store.store import STORE_ERRORS, connection
 from runtime import logs
 from runtime.settings import Settings, load
 from tocsin.commands.output import to_printable

@@ -16,7 +16,7 @@ import structlog
 
 from models.processes.pause import is_paused
 from models.reports.backlog import Backlog, list_live, measure_backlog
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness
 from runtime.metrics import count_dead_mans_switch
 from runtime.settings import Settings

@@ -19,8 +19,9 @@ from models.domain.enums import AccountRole
 from models.links import signed_links
 from models.people import owner_email, provisioning
 from models.sign_in import audit, links
-from models.store.base import STORE_ERRORS, connection, db, open_store, store
 from models.store.migrate import create_schema
+from models.store.opening import open_store
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.accounts import Account, Secret, User
 from models.tables.services import Integration
 from models.tables.sign_in import AuditEntry
@@ -79,7 +80,7 @@ def prepare(settings: Settings, schema: Callable[[Path], list[str]] = create_sch
             _apply_owner_email(settings.owner_email)
             return None
         with store().write_transaction():
-            _lock_secrets()
+            store().lock_table(Secret)
             return None if _is_provisioned() else _provision(settings)
 
 
@@ -109,18 +110,13 @@ def _apply_owner_email(email: str) -> None:
     if owner_email.is_applied(email):
         return
     with store().write_transaction():
-        _lock_secrets()
+        store().lock_table(Secret)
         if not owner_email.is_applied(email) and owner_email.apply(email):
             log.info("the owner of the account has the address of TOCSIN_OWNER_EMAIL")
 
 
 def _is_provisioned() -> bool:
     return Secret.select().where(Secret.name == LINKS).exists()
-
-
-def _lock_secrets() -> None:
-    if store().name == "postgresql":
-        db.execute_sql('lock table "secret" in share row exclusive mode')
 
 
 def _provision(settings: Settings) -> Credentials | None:

@@ -15,7 +15,7 @@ import structlog
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from models.reports.metrics_page import page
-from models.store.base import STORE_ERRORS, connection
+from models.store.store import STORE_ERRORS, connection
 from runtime.setting_values import BadSetting
 from runtime.settings import Settings
 from tocsin.server.listening import listen

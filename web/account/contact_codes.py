@@ -7,7 +7,7 @@ from models.contacts.contact_codes import MAX_ATTEMPTS
 from models.contacts.messages import find_last_code
 from models.domain.channels import CHANNELS
 from models.domain.enums import Verification
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod
 from web.account.contact_test import TooSoon

@@ -2,7 +2,7 @@
 
 from models.domain.enums import OtherContactType
 from models.keys import webhook_secrets
-from models.store.base import store
+from models.store.store import store
 from web.account.notification_preferences import CONTACTS
 from web.http.errors import reject
 from web.http.fields import Schema, Text, explain

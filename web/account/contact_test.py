@@ -7,7 +7,7 @@ from models.contacts.contact_codes import is_verified
 from models.contacts.messages import create_test_message
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import get_display_name
 from models.tables.notifications import Attempt, Message
 from models.tables.users import ContactMethod

@@ -17,7 +17,7 @@ from models.domain.channels import (
     get_channel_name,
 )
 from models.domain.enums import Verification
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.users import ContactMethod
 from runtime.settings import find_unset

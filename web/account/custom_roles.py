@@ -5,7 +5,7 @@ from typing import NoReturn
 import peewee
 from marshmallow import fields, validate
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account, CustomRole, User
 from web.http import access, audited, serialization
 from web.http.auth import viewer

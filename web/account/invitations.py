@@ -7,8 +7,8 @@ from models.contacts.messages import create_invitation, find_last_invitation
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TeamRole
 from models.people import provisioning
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import Account, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon

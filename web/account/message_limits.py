@@ -7,7 +7,7 @@ import hashlib
 from datetime import timedelta
 
 from models.domain.channels import CHANNELS
-from models.store.base import db, store
+from models.store.store import db, store
 from models.tables.accounts import User
 from web.http import rate_limit
 from web.http.auth import now

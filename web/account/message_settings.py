@@ -1,6 +1,6 @@
 """Which messages a person gets besides notifications of open incidents (under /api/tocsin/)."""
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from web.http import access, serialization
 from web.http.auth import viewer

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from models.contacts.contact_links import enter_link_code
 from models.domain.channels import CONTACT_TYPES
-from models.store.base import store
+from models.store.store import store
 from web.callbacks.answer import NOT_FOUND, Answer, answer, find_contacts
 
 # Longer texts are no code.

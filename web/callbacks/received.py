@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from flask import request
 
-from models.store.base import store
 from models.store.ids import digest
+from models.store.store import store
 from models.tables.callbacks import Callback
 from web.http import serialization
 from web.server_interface import CALLBACK_BYTES

@@ -24,7 +24,7 @@ import peewee
 
 from models.domain.enums import TeamRole
 from models.domain.identity import SHORT_LENGTH, is_short_id, is_uuid
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.services import Integration, Service

@@ -12,8 +12,8 @@ import peewee
 from flask import g, request
 
 from models.domain.enums import AccountRole
-from models.store.base import STORE_ERRORS, store
 from models.store.ids import digest
+from models.store.store import STORE_ERRORS, store
 from models.tables.accounts import Account, CustomRole, Token, User
 from web.http import permissions
 from web.http.errors import NotAuthenticated

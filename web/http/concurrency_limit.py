@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import peewee
 from flask import request
 
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from models.tables.accounts import Account, RateLimit
 from models.write.rates import lock_rate
 from web.http.errors import Throttled

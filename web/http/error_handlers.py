@@ -7,7 +7,7 @@ import peewee
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from web.http import serialization
 from web.http.errors import ApiError, BadRequest, Busy, NotFound, TooLarge, Unavailable
 

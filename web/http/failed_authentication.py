@@ -11,8 +11,8 @@ from datetime import datetime
 
 import structlog
 
-from models.store.base import STORE_ERRORS, store
 from models.store.prepared import in_list
+from models.store.store import STORE_ERRORS, store
 from models.tables.accounts import FailedAuthentication
 from web.http.errors import Throttled
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account, RateLimit
 from models.write.rates import lock_rate
 from web.http.errors import Throttled

@@ -14,8 +14,9 @@ from flask import request
 
 from models.domain.enums import IncidentStatus
 from models.store import limits
-from models.store.base import Table, store
+from models.store.fields import Table
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service

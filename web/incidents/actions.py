@@ -13,7 +13,7 @@ from models.domain.facts import IncidentContext
 from models.domain.reasons import describe
 from models.load.lane import LockedIncidents, list_slas, lock_with_children
 from models.load.oncall_config import load_slas
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from pipeline import incidents
 from web.http import access, serialization

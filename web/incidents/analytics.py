@@ -15,8 +15,9 @@ from marshmallow import fields, validate
 from models.domain.enums import IncidentStatus, Urgency
 from models.reports import incident_metrics
 from models.reports.drills import is_drill
-from models.store.base import UtcField, store
+from models.store.fields import UtcField
 from models.store.prepared import in_list
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident
 from models.tables.services import Service

@@ -15,7 +15,7 @@ from flask import request
 from marshmallow import ValidationError
 
 from models.domain.enums import IncidentStatus
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.postmortems import PostmortemIncident

@@ -15,8 +15,8 @@ from models.domain.values import replace
 from models.load.lane import load_service_config
 from models.load.notification_facts import load_notifications
 from models.load.oncall_config import load_people, lock_next_target
-from models.store.base import store
 from models.store.ids import make_short_id
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Priority, Sla, Team

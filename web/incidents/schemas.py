@@ -7,7 +7,7 @@ import peewee
 from marshmallow import fields, missing
 
 from models.domain.enums import IncidentStatus, Urgency
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.postmortems import Postmortem, PostmortemIncident

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from models.reports.alert_results import AlertResult, find_results
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.store import STORE_ERRORS, connection, store
 
 # The longest wait in seconds. A longer one is shortened.
 MAX_SECONDS = 10

@@ -17,9 +17,9 @@ import structlog
 from models.domain.applications import accepts_pings
 from models.domain.enums import IntegrationType
 from models.store import bulk
-from models.store.base import STORE_ERRORS, connection, store
 from models.store.limits import Use
 from models.store.prepared import Prepared, in_bound
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.accounts import Account
 from models.tables.events import Receipt
 from models.tables.routers import GlobalRouter

@@ -15,9 +15,9 @@ from models.domain.facts import ScheduleFacts
 from models.domain.identity import derive_uuid
 from models.links import signed_links
 from models.load.schedules import list_usernames, load_schedule_facts
-from models.store.base import store
 from models.store.ids import make_uuid
 from models.store.prepared import in_list
+from models.store.store import store
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team

@@ -3,7 +3,7 @@
 from marshmallow import validate
 
 from models.domain.enums import DoubleShifts
-from models.store.base import store
+from models.store.store import store
 from models.tables.schedules import Schedule
 from web.http import serialization
 from web.http.errors import NotFound

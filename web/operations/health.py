@@ -16,8 +16,8 @@ from models.processes.pause import is_paused
 from models.reports import dead_letters
 from models.reports.backlog import has_live
 from models.store import bulk
-from models.store.base import connection, db, store
 from models.store.limits import Use
+from models.store.store import connection, db, store
 from models.tables.accounts import Account, Liveness
 from models.tables.events import Receipt
 from runtime.settings import find_unset, needs_listener

@@ -30,7 +30,7 @@ from models.load.lane import ConfigKeys, load_incident_config, load_lane
 from models.load.oncall_config import load_next_targets
 from models.load.simulation import load_contact_names, load_pending_notifications, load_users
 from models.reports.alert_trace import show_rule
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.services import Integration, Service
 from pipeline.lane_state import LaneKey, LaneState, split_keys

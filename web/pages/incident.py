@@ -18,7 +18,7 @@ from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
 from models.domain.reasons import Reason, make_reason
 from models.links import signed_links
 from models.reports.alert_trace import load_notification_entries
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog, IncidentNote

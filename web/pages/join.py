@@ -15,7 +15,7 @@ from models.domain.channels import USER_EMAIL_CHANNEL
 from models.links import signed_links
 from models.people import provisioning
 from models.sign_in import audit, passwords
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.message_limits import count_message

@@ -13,7 +13,7 @@ from flask import Response, g, request
 
 from models.sign_in import audit, sessions
 from models.sign_in.sessions import Browser
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from models.tables.accounts import User
 from models.tables.sign_in import Session
 from web.http.auth import RECORD_LOCK_S, Viewer, now

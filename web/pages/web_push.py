@@ -20,7 +20,7 @@ from models.contacts.messages import create_browser_message, create_test_message
 from models.contacts.web_push import Subscription
 from models.domain.user_urls import find_network_problem, find_problem
 from models.links import signed_links
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.users import ContactMethod
 from web.account.message_limits import count_message

@@ -9,7 +9,7 @@ from typing import Any
 import marshmallow
 
 from models.domain.identity import is_uuid
-from models.store.base import Table
+from models.store.fields import Table
 from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule

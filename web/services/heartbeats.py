@@ -6,7 +6,8 @@ from marshmallow import ValidationError, validates
 
 from models.domain.applications import accepts_pings
 from models.domain.enums import IntegrationType
-from models.store.base import store
+from models.store.peewee_internals import get_values
+from models.store.store import store
 from models.tables.events import Entity
 from models.tables.services import Integration, Service
 from pipeline.sources import heartbeat
@@ -70,7 +71,7 @@ def update(heartbeat_id: str) -> dict[str, object]:
         row.heartbeat_interval = values.get("every", row.heartbeat_interval)
         row.heartbeat_grace = values.get("grace", row.heartbeat_grace)
         changed = build_expectation(row, now())
-        row.__data__.update(changed)
+        get_values(row).update(changed)
         row.save(only=["heartbeat_interval", "heartbeat_grace", *changed])
     return _show(row, now())
 

@@ -8,7 +8,7 @@ from models.domain.enums import AlertType
 from models.domain.source_silence import Silence
 from models.reports import source_health
 from models.reports.source_health import Count, LastAlert, SilentSource
-from models.store.base import store
+from models.store.store import store
 from pipeline.sources.table import OWN_SOURCES
 from web.http import access
 from web.http.auth import viewer

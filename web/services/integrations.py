@@ -10,6 +10,7 @@ from models.domain.applications import APPLICATIONS, Application, accepts_pings,
 from models.domain.enums import IntegrationType, Urgency
 from models.services import added_applications, deletion
 from models.store.ids import make_uuid
+from models.store.peewee_internals import get_values
 from models.tables.accounts import User
 from models.tables.services import Integration, Service, SourceSetup
 from models.tables.teams import Team
@@ -171,7 +172,7 @@ def _get_ping_changes(row: Integration | None, values: dict[str, object]) -> dic
         }
         return cleared if was_heartbeat else {}
     before = lock_row(row) if row is not None else Integration()
-    after = Integration(**{**before.__data__, **values})
+    after = Integration(**{**get_values(before), **values})
     defaults = (
         {}
         if was_heartbeat

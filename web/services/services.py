@@ -11,7 +11,7 @@ from marshmallow import validate
 from models.domain.enums import Collation, ServiceStatus
 from models.load.maintenance import load_windows
 from models.services import deletion
-from models.store.base import Table
+from models.store.fields import Table
 from models.tables.accounts import User
 from models.tables.rules import AlertGroupingPolicy
 from models.tables.services import Service

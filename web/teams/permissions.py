@@ -3,7 +3,7 @@
 from flask import request
 from marshmallow import validate
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.teams import Team
 from web.http import access, audited, serialization

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from time import monotonic, thread_time
 
-from models.store.base import store
+from models.store.store import store
 
 # The CPU time of a batch on SQLite. It locks the whole database, for about 40 ms with the commit. Other
 # writers wait for it, so it must be short on every machine.

@@ -11,7 +11,7 @@ from functools import partial
 import dramatiq
 
 from models.load.lane import load_accounts
-from models.store.base import store
+from models.store.store import store
 from pipeline.topology import Segment
 from workers import queue
 from workers.alerts import process_lane, process_lanes

@@ -19,7 +19,7 @@ from models.load.incidents import (
     load_roles,
 )
 from models.load.oncall_config import load_next_targets
-from models.store.base import store
+from models.store.store import store
 from models.tables.services import Service
 from pipeline.lane_state import LaneKey, LaneState, split_keys
 from schedules.escalation.person_notifications import LATE_AFTER

@@ -8,8 +8,8 @@ import peewee
 
 from models.domain.enums import AlertType, WorkState
 from models.domain.values import Value, replace
-from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
+from models.store.store import store
 from models.tables.events import Event, Receipt, ReceiptProgress, list_reasons
 from models.tables.routers import GlobalRouter
 from models.tables.services import Service
@@ -505,13 +505,12 @@ def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
 
 def _list_heads(lanes: Sequence[int]) -> Iterator[tuple[int, Sequence[tuple[int, int, int]]]]:
     """Yield row number, number of alerts and size of the first pending receipts of each lane, by lane."""
-    if store().name == "postgresql":
+    if store().has_lateral_joins:
         heads: dict[int, list[tuple[int, int, int]]] = {}
         for row, *head in _HEADS.rows(lanes=lanes):
             heads.setdefault(row, []).append((head[0], head[1], head[2]))
         yield from ((row, heads.get(row, ())) for row in lanes)
         return
-    # SQLite has no lateral join. There, a query costs little: it is a call of a function.
     for row in lanes:
         first = _OF_SERVICE.head.rows(lane=row, limit=SMALL_LANE + 1)
         yield row, [(receipt, alerts, size) for receipt, alerts, size, *_ in first]

@@ -16,7 +16,7 @@ from threading import get_ident
 from time import monotonic
 
 from models.load.source_setups import load_source_facts
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from models.tables.events import Receipt
 from pipeline.alert import ParsedAlert
 from pipeline.stages.normalize import build_body, parse_body

@@ -20,7 +20,7 @@ from models.domain.enums import WorkState
 from models.domain.reasons import Reason
 from models.domain.values import replace
 from models.load.lane import load_accounts, lock_free_services, lock_services
-from models.store.base import STORE_ERRORS, Busy, db, store
+from models.store.store import STORE_ERRORS, Busy, db, store
 from models.tables.events import Receipt
 from models.tables.services import Service
 from models.write.apply import Writer, apply

@@ -18,7 +18,7 @@ import structlog
 
 from models.domain.effects import AdvanceRoundRobin, ChangeSet
 from models.load.lane import load_accounts, lock_free_services
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.lane_state import LaneKey, LaneState

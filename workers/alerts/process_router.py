@@ -19,7 +19,7 @@ from models.domain.enums import WorkState
 from models.domain.reasons import Reason
 from models.domain.values import replace
 from models.load.lane import lock_router, lock_service
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from models.tables.events import Receipt, ReceiptProgress
 from models.tables.services import Service
 from models.write.apply import apply

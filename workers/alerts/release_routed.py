@@ -8,7 +8,7 @@ later one releases the messages, and neither waits for the other.
 from collections.abc import Collection, Iterable
 
 from models.domain.enums import WorkState
-from models.store.base import store
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.write.shared_messages import list_with_messages, name_pieces, release
 from workers.delivery import deliver

@@ -17,7 +17,8 @@ from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_service
-from models.store.base import STORE_ERRORS, db, store
+from models.store.peewee_internals import get_table_name
+from models.store.store import STORE_ERRORS, db, store
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from models.write.apply import apply
@@ -180,6 +181,6 @@ def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: peewee
         count = _mark_dead_letters(owner_lost, pending)
         if service is None or not count:
             return
-        name = f"{owner_lost.table._meta.table_name} {first}"
+        name = f"{get_table_name(owner_lost.table)} {first}"
         channels = report_deleted_integration(service, name, count, store().now())
     deliver.enqueue(channels)

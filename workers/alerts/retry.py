@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import peewee
 
-from models.store.base import db
+from models.store.store import db
 from models.write.apply import Conflict
 
 # After this many IntegrityErrors in a row, the cause is the alert itself.

@@ -14,9 +14,9 @@ from models.domain.enums import MessageKind, MessageStatus, NotificationStatus
 from models.domain.identity import hash_message_id
 from models.domain.message_limits import MESSAGE_LIMITS, UNVERIFIED_LIMIT, MessageLimit, get_limit
 from models.domain.reasons import Reason, make_reason
-from models.store.base import store
 from models.store.ids import make_uuid
 from models.store.prepared import Prepared, bind
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod

@@ -12,8 +12,8 @@ import structlog
 
 from models.domain.enums import AttemptOutcome, MessageStatus
 from models.store import bulk
-from models.store.base import STORE_ERRORS, store
 from models.store.prepared import Prepared, bind, on_found_rows
+from models.store.store import STORE_ERRORS, store
 from models.tables.notifications import Attempt, Message, MessageUpdate
 from runtime import metrics
 from workers.delivery.free_connection import release_connection

@@ -19,7 +19,7 @@ from models.contacts import toll_limits
 from models.domain.channels import DELIVERY_CHANNELS, STAKEHOLDER_CHANNEL, get_channel_name
 from models.domain.enums import NotificationStatus
 from models.domain.reasons import Reason, make_reason
-from models.store.base import STORE_ERRORS, store
+from models.store.store import STORE_ERRORS, store
 from models.tables.notifications import Message
 from runtime import metrics
 from runtime.settings import Settings

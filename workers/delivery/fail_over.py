@@ -19,7 +19,7 @@ from models.domain.enums import (
 )
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Reason, make_reason
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod, NotificationRule

@@ -15,8 +15,8 @@ from models.domain.channels import USER_EMAIL_CHANNEL, get_channel_name
 from models.domain.enums import MessageStatus, NotificationStatus
 from models.domain.identity import hash_message_id
 from models.domain.reasons import Parameter, Reason, make_reason
-from models.store.base import store
 from models.store.prepared import Prepared, in_bound
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod

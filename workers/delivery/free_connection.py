@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from models.store.base import db
+from models.store.store import db
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from models.domain.enums import AttemptOutcome, MessageStatus, NotificationStatu
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from models.store import bulk
-from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound, in_list
+from models.store.store import store
 from models.tables.notifications import Attempt, Message, MessageUpdate, Notification
 from models.write.delivery_reports import apply_early_report, lock_reports
 from schedules.timers.retries import (

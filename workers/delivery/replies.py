@@ -8,7 +8,7 @@ import threading
 import dramatiq
 import structlog
 
-from models.store.base import store
+from models.store.store import store
 from runtime.settings import Settings
 from workers import queue
 from workers.broker import broker

@@ -13,7 +13,7 @@ import peewee
 
 from models.domain.enums import OutboundStatus
 from models.domain.reasons import Reason, make_reason
-from models.store.base import store
+from models.store.store import store
 from models.tables.outbound import OutboundDelivery, OutboundTarget
 from models.tables.services import Integration, Service
 from models.tables.teams import Team

@@ -16,7 +16,7 @@ import structlog
 from models.domain.channels import OUTBOUND_CHANNEL
 from models.domain.enums import OutboundStatus
 from models.domain.reasons import Reason, make_reason
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.store import STORE_ERRORS, connection, store
 from runtime import metrics
 from runtime.settings import Settings
 from workers.broker import broker

@@ -8,7 +8,7 @@ from models.domain.effects import Author, Effect
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationStatus
 from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.incidents import Drill, Incident
 from models.tables.notifications import Notification
 from models.write.change_incident import change_incident

@@ -5,7 +5,7 @@ The clock process runs these jobs every second or two.
 
 from datetime import timedelta
 
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.timers import Timer
 from workers.alerts import lane_actors, process_router
 from workers.alerts.pending import list_pending_lanes, list_pending_routers

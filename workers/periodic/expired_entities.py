@@ -18,9 +18,9 @@ import structlog
 from models.domain.enums import WorkState
 from models.domain.identity import derive_uuid
 from models.store import bulk
-from models.store.base import connection, store
 from models.store.bulk import Record
 from models.store.prepared import Prepared, in_bound, in_list
+from models.store.store import connection, store
 from models.tables.events import Entity, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service

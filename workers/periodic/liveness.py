@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import structlog
 
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.accounts import Liveness
 from workers.delivery import outbox
 

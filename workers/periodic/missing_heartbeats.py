@@ -16,9 +16,9 @@ from models.domain.enums import IntegrationType, ServiceStatus, WorkState
 from models.domain.identity import derive_uuid
 from models.domain.values import replace
 from models.store import bulk
-from models.store.base import STORE_ERRORS, connection, store
 from models.store.bulk import Record
 from models.store.prepared import Prepared, in_bound, in_list
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team

@@ -11,8 +11,9 @@ from datetime import datetime
 import peewee
 
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, OutboundStatus, WorkState
-from models.store.base import Table, store
+from models.store.fields import Table
 from models.store.prepared import in_list
+from models.store.store import store
 from models.tables.accounts import RateLimit, Token
 from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import (

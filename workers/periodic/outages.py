@@ -6,7 +6,7 @@ import structlog
 
 from models.reports import backlog
 from models.store import bulk
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Liveness
 from models.tables.services import Integration
 from schedules.outages import Coverage, Expectation, Outage, WebProcess, observe, restart_deadline

@@ -18,8 +18,9 @@ from models.domain.facts import WindowFacts
 from models.load.lane import lock_service
 from models.load.maintenance import load_windows
 from models.store import bulk
-from models.store.base import STORE_ERRORS, Table, connection, store
+from models.store.fields import Table
 from models.store.prepared import Prepared, bind
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.events import Entity, Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team

@@ -10,7 +10,7 @@ from functools import partial
 
 import structlog
 
-from models.store.base import connection, store
+from models.store.store import connection, store
 from runtime.settings import Settings
 from workers import steps
 from workers.periodic import old_rows

@@ -21,7 +21,7 @@ from models.domain.reasons import make_reason
 from models.domain.values import replace
 from models.load.lane import LockedIncidents, lock_with_children
 from models.store import bulk
-from models.store.base import STORE_ERRORS, Busy, store
+from models.store.store import STORE_ERRORS, Busy, store
 from models.tables.timers import Timer
 from models.write.apply import apply
 from pipeline.incidents.decide_timer import build_timer_author, decide_timer

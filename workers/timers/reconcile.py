@@ -25,7 +25,7 @@ from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import load_services, lock_with_children
 from models.load.timers import find_fired, load_pending_timers
-from models.store.base import Busy, store
+from models.store.store import Busy, store
 from models.write.apply import apply
 from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation

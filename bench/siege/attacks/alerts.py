@@ -8,7 +8,7 @@ from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.attacks.requests import Request, Requests
 from bench.siege.tenants import Tenant
 from models.domain.enums import WorkState
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Receipt
 
 COSTLY_ALERTS = "alerts of 480 KB, costly rules"

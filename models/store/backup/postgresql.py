@@ -8,8 +8,8 @@ from pathlib import Path
 from psycopg import Cursor, sql
 
 from models.store.backup.file import BackupError, Header, Reader, Writer
-from models.store.base import connection, db, store
-from models.store.migrate import list_applied, lock_migrations, migrate_in_transaction
+from models.store.migrate import list_applied, migrate_in_transaction
+from models.store.store import connection, db, store
 
 # The text of values must not depend on the settings of the server.
 _SETTINGS = (
@@ -107,7 +107,7 @@ def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
 
     Processes that start meanwhile wait for its end.
     """
-    with connection(), lock_migrations(home), store().write_transaction():
+    with connection(), store().lock_migrations(home), store().write_transaction():
         require_unused()
         if later := sorted(set(list_applied()) - set(reader.header.migrations)):
             raise BackupError(

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from models.store.backup.file import BLOCK_SIZE, BackupError, Header, Reader, Writer, publish
-from models.store.base import SQLITE_FILE, connection, db, open_store
 from models.store.migrate import migrate
+from models.store.opening import open_store
+from models.store.sqlite import SQLITE_FILE
+from models.store.store import connection, db
 from runtime import data_folder
 
 

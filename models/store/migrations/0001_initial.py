@@ -8,7 +8,8 @@ from typing import Any
 
 import peewee
 
-from models.store.base import JsonField, SequenceField, UtcField
+from models.store.fields import JsonField, SequenceField, UtcField
+from models.store.store import store
 
 # The columns of each table: name, type or "-> table", options. A column is NOT NULL unless it is `null`.
 # A reference has an index unless it is `unindexed`, another column only if it is `indexed`. `cascade` and
@@ -386,7 +387,7 @@ def up(migrator, db):
         db.create_tables(tables.values())
     for index in INDEXES.split(";")[:-1]:
         db.execute_sql(f"CREATE {index}")
-    if isinstance(db, peewee.PostgresqlDatabase):
+    if store().has_reference_triggers:
         replace_foreign_keys(db)
 
 

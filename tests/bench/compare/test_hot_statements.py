@@ -6,17 +6,17 @@ from bench.compare.hot_statements import StoppedInstance, collect_of_alerts, lis
 from bench.servers.plans import collect_statements
 from bench.servers.sink import Sink
 from bench.traffic import Traffic
-from models.store.base import db, store
+from models.store.store import db
 from models.tables.events import Event
 from models.tables.incidents import Incident
 from tests.support.scenarios.processed_alerts import process_alert
-from tests.support.stores import get_url
+from tests.support.stores import SERVER, get_url
 
 
 @pytest.fixture
 def analyzed(world, now):
     """Let the planner know the numbers of rows: three events of one incident."""
-    if store().name != "postgresql":
+    if not SERVER:
         pytest.skip("needs PostgreSQL")
     for _ in range(3):
         process_alert(world, now)
@@ -34,7 +34,7 @@ def test_the_statements_of_an_alert_scan_no_table(world, home):
 
     assert (Event.select().count(), Incident.select().count(), len(sink.mails)) == (4, 2, 2)
     assert {"SELECT", "INSERT", "UPDATE"} <= {statement.split()[0] for statement, _ in seen}
-    if store().name == "postgresql":
+    if SERVER:
         db.execute_sql("ANALYZE")
         assert list_large_scans(seen, 1) == []
 

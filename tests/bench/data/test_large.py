@@ -5,7 +5,6 @@ import json
 import pytest
 
 from bench.data.large import Sizes, write_large, write_rules
-from models.store.base import store
 from models.tables.accounts import Account
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident
@@ -14,13 +13,14 @@ from models.tables.rules import AlertRule
 from models.tables.services import Integration, Service
 from models.tables.timers import Timer
 from tests.support.scenarios.processed_alerts import process_alert
+from tests.support.stores import SERVER
 
 SIZES = Sizes(services=20, incidents=40, events=400, rules=50)
 
 
 @pytest.fixture
 def large(world):
-    if store().name != "postgresql":
+    if not SERVER:
         pytest.skip("needs PostgreSQL")
     process_alert(world, world.team.creation_date)
     write_large(world.account.account_identifier, SIZES)

@@ -5,7 +5,7 @@ import pytest
 
 from models.domain.facts import LaneFacts
 from models.load.lane import load_lane
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.services import Service
 
 

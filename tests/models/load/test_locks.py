@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from models.load.lane import lock_service
-from models.store.base import Busy, connection, db
+from models.store.store import Busy, connection, db
 from models.tables.events import Receipt
 from tests.support.alerts import accept
 
 
 def test_an_alert_is_accepted_while_a_worker_locks_its_service(world, now, store):
     """A slow lane must not block the group commit, which serves all integrations."""
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     locked, done = threading.Event(), threading.Event()
 
     def hold_lock():
@@ -39,8 +39,8 @@ def test_an_alert_is_accepted_while_a_worker_locks_its_service(world, now, store
 
 
 def test_a_transaction_with_a_lock_timeout_gets_busy_while_another_one_holds_the_lock(world, store):
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
 
     def lock_with_timeout():
         with connection(), store.write_transaction(), store.lock_timeout(0.05):
@@ -55,8 +55,8 @@ def test_a_transaction_with_a_lock_timeout_gets_busy_while_another_one_holds_the
 
 
 def test_a_lock_timeout_ends_with_its_block(world, store):
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     with store.write_transaction():
         with store.lock_timeout(0.05):
             lock_service(world.service.id)

@@ -10,7 +10,7 @@ from models.domain.enums import NotificationKind, TimerKind
 from models.domain.reasons import make_reason
 from models.load.simulation import load_contact_names, load_pending_notifications, load_users
 from models.load.timers import find_all_fired, list_pending_keys
-from models.store import base
+from models.store.store import connection, store
 from models.tables.accounts import Account
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
@@ -22,7 +22,7 @@ from workers.alerts import process_lane
 
 
 def test_a_read_transaction_cannot_write(world):
-    with pytest.raises((peewee.OperationalError, peewee.InternalError)), base.store().read_transaction():
+    with pytest.raises((peewee.OperationalError, peewee.InternalError)), store().read_transaction():
         Account.update(name="Changed").execute()
 
     Account.update(name="Changed").execute()
@@ -31,10 +31,10 @@ def test_a_read_transaction_cannot_write(world):
 
 def test_a_read_transaction_sees_one_snapshot_and_does_not_block_writers(world):
     def rename():
-        with base.connection(), base.store().write_transaction():
+        with connection(), store().write_transaction():
             Account.update(name="Changed").execute()
 
-    with base.store().read_transaction():
+    with store().read_transaction():
         before = Account.get_by_id(world.account.id).name
         with ThreadPoolExecutor(1) as another:
             another.submit(rename).result()

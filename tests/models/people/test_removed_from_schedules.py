@@ -7,8 +7,8 @@ import pytest
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.people import offboarding
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.schedules import Schedule, ScheduleOverride
 
 

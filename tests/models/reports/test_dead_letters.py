@@ -10,7 +10,7 @@ from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.people import provisioning
 from models.reports import dead_letters
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Event, Receipt, list_reasons
 from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body

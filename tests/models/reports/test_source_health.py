@@ -11,7 +11,7 @@ from models.domain.reasons import make_reason
 from models.domain.source_silence import Silence
 from models.reports import source_health
 from models.store import bulk
-from models.store.base import store
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service, SourceSetup
 from models.tables.teams import Team

@@ -3,7 +3,9 @@
 import peewee
 
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus, WorkState
-from models.store.base import JsonField, Table, UtcField, db
+from models.store.fields import JsonField, Table, UtcField
+from models.store.peewee_internals import get_table_name, list_fields
+from models.store.store import db
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog, IncidentNote, IncidentResponder
 from models.tables.notifications import Attempt, Message, Notification
@@ -32,14 +34,14 @@ def fill_with_done_rows(rows: int = ROWS) -> None:
     Row n of a table refers to row n of the others, and to the first row of the tables of the configuration.
     """
     for table in TABLES:
-        fixed = DONE.get(table._meta.table_name, {})
+        fixed = DONE.get(get_table_name(table), {})
         values = {
             field.column_name: fixed.get(field.column_name) or _build_value(field)
-            for field in table._meta.sorted_fields
+            for field in list_fields(table)
         }
         columns = ", ".join(f'"{name}"' for name in values)
         db.execute_sql(
-            f'INSERT INTO "{table._meta.table_name}" ({columns})'
+            f'INSERT INTO "{get_table_name(table)}" ({columns})'
             f" SELECT {', '.join(values.values())} FROM generate_series(1, {rows}) AS n"
         )
     db.execute_sql("ANALYZE")
@@ -51,7 +53,7 @@ def _build_value(field: peewee.Field) -> str:
             return "n"
         if field.null:
             return "NULL"
-        return f'(SELECT MIN(id) FROM "{field.rel_model._meta.table_name}")'
+        return f'(SELECT MIN(id) FROM "{get_table_name(field.rel_model)}")'
     if field.primary_key:
         return "n"
     if field.null:

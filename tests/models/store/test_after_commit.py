@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.base import db
+from models.store.store import db
 
 
 def test_work_follows_the_commit_of_the_outer_transaction(store):

@@ -11,8 +11,9 @@ import pytest
 from models.store import migrate
 from models.store.backup import backup, file
 from models.store.backup.file import BackupError, Header
-from models.store.base import connection, db, open_store, store
 from models.store.migrate import SchemaUnknown
+from models.store.opening import open_store
+from models.store.store import connection, db, store
 from tests.support import upgrades
 from tests.support.stores import SERVER, drop_store, get_url
 

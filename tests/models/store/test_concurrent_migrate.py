@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from models.store import migrate
-from models.store.base import connection, db
 from models.store.migrate import list_pending
+from models.store.store import connection, db, store
 from tests.support.polling import wait_until
 from tests.support.processes import build_environment, tocsin
 from tests.support.stores import get_url
@@ -77,7 +77,7 @@ def test_a_process_waits_for_a_migration_that_another_process_runs(
     migrated_store, home, next_migrations, monkeypatch
 ):
     monkeypatch.setattr(migrate, "MIGRATIONS_DIR", next_migrations)
-    with connection(), migrate.lock_migrations(home):
+    with connection(), store().lock_migrations(home):
         late = [start_migrate(home, next_migrations) for _ in range(3)]
         wait_until(lambda: count_blocked_processes(home) == 3)
         migrate._open_runner().up()

@@ -8,9 +8,10 @@ import peewee
 import psycopg
 import pytest
 
-from models.store import postgresql
-from models.store.base import STORE_ERRORS, connection, db, open_store
+from models.store import postgresql_pool
 from models.store.limits import MAX_CONNECTIONS, WEB, Use
+from models.store.opening import open_store
+from models.store.store import STORE_ERRORS, connection, db
 from tests.support import stores
 from tests.support.polling import wait_until
 
@@ -99,7 +100,7 @@ def test_each_thread_gets_a_connection_when_there_are_more_threads_than_connecti
 
 def test_a_host_without_a_reply_delays_all_threads_by_one_timeout(home, monkeypatch):
     # A thread that starts late connects no more.
-    monkeypatch.setattr(postgresql, "RECONNECT_DELAY_S", 60.0)
+    monkeypatch.setattr(postgresql_pool, "RECONNECT_DELAY_S", 60.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         open_store(f"postgresql://tocsin@127.0.0.1:{port}/none?connect_timeout=2", home)

@@ -20,12 +20,14 @@ import web
 import workers
 from models.load import incidents
 from models.store import prepared
-from models.store.base import db, store
+from models.store.peewee_internals import get_table_name
+from models.store.store import db
 from tests.models.store.done_rows import TABLES, fill_with_done_rows
+from tests.support.stores import SERVER
 from workers.alerts import pending
 from workers.periodic import release_maintenance
 
-GROWING = {table._meta.table_name for table in TABLES}
+GROWING = {get_table_name(table) for table in TABLES}
 
 # Queries that list all work of a kind, or that run seldom: when a maintenance window ends, or after a change
 # of a policy or an SLA.
@@ -73,7 +75,7 @@ def list_whole_scans(plan):
 
 
 def test_prepared_queries_search_the_tables_of_alerts_by_an_index(world):
-    if store().name != "postgresql":
+    if not SERVER:
         pytest.skip("SQLite has no plans that are made from statistics")
     import_all_modules()
     fill_with_done_rows()

@@ -8,7 +8,7 @@ from bench.servers.plans import (
 )
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import store
+from models.store.store import store
 from models.tables.services import Integration, Service
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body

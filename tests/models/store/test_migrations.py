@@ -4,8 +4,9 @@ import peewee
 import pytest
 from playhouse.schema_diff import diff_models
 
-from models.store.base import connection, db
 from models.store.migrate import list_pending, migrate
+from models.store.peewee_internals import list_fields
+from models.store.store import connection, db
 from tests.support.stores import TABLES
 
 
@@ -26,6 +27,6 @@ def test_a_second_migration_run_does_nothing(migrated_store, tmp_path):
 
 def test_a_column_has_the_name_of_its_field():
     for table in TABLES:
-        for field in table._meta.sorted_fields:
+        for field in list_fields(table):
             suffix = "_id" if isinstance(field, peewee.ForeignKeyField) else ""
             assert field.column_name == f"{field.name}{suffix}", table

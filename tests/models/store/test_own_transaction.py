@@ -1,9 +1,12 @@
 """A statement with a transaction of its own, as for the numbers of new incidents (decision 0058)."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from models.store import own_transaction
-from models.store.base import STORE_ERRORS, connection, db
+from models.store.store import STORE_ERRORS, connection, db
 from models.tables.accounts import Account
 from tests.support import stores
 
@@ -49,7 +52,14 @@ def test_its_settings_end_with_it(world):
     names = "current_setting('synchronous_commit'), current_setting('lock_timeout')"
 
     assert own_transaction.run(f"SELECT {names}", 10.0) == [("off", "5s")]
-    idle = [connection for *_, connection in db._connections]
-    assert idle
-    for each in idle:
-        assert each.execute(f"SELECT {names}").fetchone() == ("on", "0")
+    # More threads than there are idle connections: all of these are used.
+    all_open = threading.Barrier(own_transaction.THREADS + 2)
+
+    def read_settings():
+        with connection():
+            all_open.wait(10)
+            return db.execute_sql(f"SELECT {names}").fetchone()
+
+    with ThreadPoolExecutor(all_open.parties) as threads:
+        reads = [threads.submit(read_settings) for _ in range(all_open.parties)]
+    assert {read.result() for read in reads} == {("on", "0")}

@@ -7,6 +7,7 @@ import pytest
 
 from models.domain.enums import AccountRole
 from models.store import prepared
+from models.store.peewee_internals import get_values
 from models.store.prepared import Prepared, bind, build_rows, in_bound
 from models.tables.accounts import Account, CustomRole, User
 from models.tables.events import Entity
@@ -86,8 +87,8 @@ def test_rows_are_built_with_the_types_of_their_fields(world):
 
     user, account = build_rows(users.first(id=expected.id), User, Account)
 
-    assert user.__data__ == expected.__data__
-    assert account.__data__ == expected.account.__data__
+    assert get_values(user) == get_values(expected)
+    assert get_values(account) == get_values(expected.account)
 
 
 def test_an_outer_join_without_a_row_builds_none(world):

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from models.store import postgresql
-from models.store.base import STORE_ERRORS, connection, db, open_store
+from models.store import postgresql_pool
+from models.store.opening import open_store
+from models.store.store import STORE_ERRORS, connection, db
 from tests.support import stores
 from tests.support.polling import wait_until
 
@@ -144,8 +145,8 @@ def test_a_deadline_also_counts_for_a_new_connection(relayed, relay, mode):
 
 def test_a_server_that_is_silent_after_the_start_is_given_up(relayed, relay, monkeypatch):
     """Also in a process without limits."""
-    monkeypatch.setattr(postgresql, "SESSION_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(postgresql, "RECONNECT_DELAY_S", 60.0)
+    monkeypatch.setattr(postgresql_pool, "SESSION_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(postgresql_pool, "RECONNECT_DELAY_S", 60.0)
     relay.mode = "silent when ready"
 
     assert refuse() < CONNECT_S / 2

@@ -5,8 +5,8 @@ import threading
 import psycopg
 import pytest
 
-from models.store.base import STORE_ERRORS, connection, db
 from models.store.limits import WEB, WORKER, Limits
+from models.store.store import STORE_ERRORS, connection, db
 from tests.support import stores
 
 pytestmark = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has no connections")
@@ -50,7 +50,7 @@ def test_the_limit_of_the_process_ends_a_statement_that_the_server_does_not_end(
     empty_store.set_limits(Limits(statement_s=0.1))
     with connection():
         db.execute_sql("set statement_timeout = 0")
-        monkeypatch.setattr("models.store.postgresql.GRACE_S", 0.1)
+        monkeypatch.setattr("models.store.postgresql_pool.GRACE_S", 0.1)
         with pytest.raises(STORE_ERRORS, match="did not answer in time"):
             db.execute_sql("select pg_sleep(30)")
 
@@ -80,7 +80,7 @@ def test_a_long_statement_has_its_own_limit(empty_store, monkeypatch):
     empty_store.set_limits(Limits(statement_s=0.1))
     with connection(), empty_store.write_transaction():
         with empty_store.long_statements(20.0), monkeypatch.context() as patched:
-            patched.setattr("models.store.postgresql.GRACE_S", 0.0)
+            patched.setattr("models.store.postgresql_pool.GRACE_S", 0.0)
             db.execute_sql("select pg_sleep(0.3)")
         assert db.execute_sql("show statement_timeout").fetchone() == ("100ms",)
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
-from models.store.base import STORE_ERRORS, connection, db
+from models.store.store import STORE_ERRORS, connection, db
 from tests.support import stores
 from tests.support.stores import get_url
 

@@ -4,8 +4,10 @@ import importlib
 
 import pytest
 
-from models.store import postgresql, prepared
-from models.store.base import connection, db, open_store
+from models.store import postgresql_pool, prepared
+from models.store.opening import open_store
+from models.store.peewee_internals import get_table_name
+from models.store.store import connection, db
 from models.store.warm_up import compile_triggers, warm_up
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
@@ -49,13 +51,13 @@ def test_the_triggers_that_check_references_are_compiled_and_nothing_is_inserted
             compile_triggers()
 
         inserted = {text.split()[2] for text, _ in seen if text.startswith("INSERT")}
-        assert inserted == {f'"{table._meta.table_name}"' for table in tables}
+        assert inserted == {f'"{get_table_name(table)}"' for table in tables}
         assert [table.select().count() for table in tables] == before
 
 
 @needs_server
 def test_a_worker_starts_although_the_database_refuses_connections(home, monkeypatch):
-    monkeypatch.setattr(postgresql, "RECONNECT_DELAY_S", 0.0)
+    monkeypatch.setattr(postgresql_pool, "RECONNECT_DELAY_S", 0.0)
     open_store("postgresql://tocsin@127.0.0.1:1/none", home)
 
     warm_up(2)

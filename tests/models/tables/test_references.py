@@ -12,7 +12,8 @@ import pytest
 
 from models.domain.reasons import Reason
 from models.store import bulk
-from models.store.base import db
+from models.store.peewee_internals import get_table_name, list_references
+from models.store.store import db
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
@@ -20,12 +21,12 @@ from tests.support import upgrades
 from tests.support.stores import SERVER, TABLES, get_url
 
 LARGE = {
-    table._meta.table_name: table for table in (Receipt, Event, Entity, Incident, IncidentLog, Notification)
+    get_table_name(table): table for table in (Receipt, Event, Entity, Incident, IncidentLog, Notification)
 }
 FIELDS = [
     pytest.param(field, id=f"{name}.{field.name}")
     for name, table in LARGE.items()
-    for field in table._meta.refs
+    for field in list_references(table)
 ]
 NO_ROW = 999
 
@@ -35,14 +36,14 @@ needs_server = pytest.mark.skipif(not SERVER, reason="an embedded store has one 
 @pytest.fixture
 def filled(store):
     """Three rows in every table; each refers to the rows with its own number."""
-    names = {model._meta.table_name for model in TABLES}
+    names = {get_table_name(model) for model in TABLES}
     upgrades.fill({name: each for name, each in upgrades.list_tables().items() if name in names}, first=1)
 
 
 def insert(table, number, **changed):
     """Insert a row whose values come from the number. It refers to the rows 1, except `changed`."""
     columns = [column for column in db.get_columns(table) if not column.primary_key]
-    targets = {field.column_name for field in get_model(table)._meta.refs}
+    targets = {field.column_name for field in list_references(get_model(table))}
     row = {
         column.name: 1 if column.name in targets else upgrades.make_value(column, number)
         for column in columns
@@ -54,12 +55,12 @@ def insert(table, number, **changed):
 
 
 def get_model(table):
-    return next(model for model in TABLES if model._meta.table_name == table)
+    return next(model for model in TABLES if get_table_name(model) == table)
 
 
 def read(field, row):
     """Return the value of a column in a list; an empty list if there is no such row."""
-    sql = f'select "{field.column_name}" from "{field.model._meta.table_name}" where id = {db.param}'
+    sql = f'select "{field.column_name}" from "{get_table_name(field.model)}" where id = {db.param}'
     return [value for (value,) in db.execute_sql(sql, (row,)).fetchall()]
 
 
@@ -68,7 +69,7 @@ def delete(table, row):
 
 
 def update(field, row, value):
-    table = field.model._meta.table_name
+    table = get_table_name(field.model)
     db.execute_sql(
         f'update "{table}" set "{field.column_name}" = {db.param} where id = {db.param}', (value, row)
     )
@@ -77,12 +78,12 @@ def update(field, row, value):
 @pytest.fixture
 def target(filled, field):
     """A row for this column that nothing refers to."""
-    return insert(field.rel_model._meta.table_name, 20)
+    return insert(get_table_name(field.rel_model), 20)
 
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_new_row_that_refers_to_no_row_is_refused(field, target):
-    table = field.model._meta.table_name
+    table = get_table_name(field.model)
     with pytest.raises(peewee.IntegrityError), db.atomic():
         insert(table, 30, **{field.column_name: NO_ROW})
 
@@ -101,14 +102,14 @@ def test_a_row_that_is_changed_to_refer_to_no_row_is_refused(field, target):
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_row_follows_the_deletion_of_the_row_that_it_refers_to(field, target):
-    other = insert(field.model._meta.table_name, 30)
-    row = insert(field.model._meta.table_name, 31, **{field.column_name: target})
+    other = insert(get_table_name(field.model), 30)
+    row = insert(get_table_name(field.model), 31, **{field.column_name: target})
 
     if field.on_delete is None:
         with pytest.raises(peewee.IntegrityError), db.atomic():
-            delete(field.rel_model._meta.table_name, target)
+            delete(get_table_name(field.rel_model), target)
     else:
-        delete(field.rel_model._meta.table_name, target)
+        delete(get_table_name(field.rel_model), target)
 
     assert read(field, row) == {None: [target], "CASCADE": [], "SET NULL": [None]}[field.on_delete]
     assert read(field, other) == [1]
@@ -134,10 +135,10 @@ def list_wrong_references():
     """Return the columns of all tables that refer to rows that do not exist."""
     found = []
     for model in TABLES:
-        for field in model._meta.refs:
-            column, targets = f'"{field.column_name}"', f'select id from "{field.rel_model._meta.table_name}"'
+        for field in list_references(model):
+            column, targets = f'"{field.column_name}"', f'select id from "{get_table_name(field.rel_model)}"'
             where = f"{column} is not null and {column} not in ({targets})"
-            sql = f'select 1 from "{model._meta.table_name}" where {where} limit 1'
+            sql = f'select 1 from "{get_table_name(model)}" where {where} limit 1'
             if db.execute_sql(sql).fetchone():
                 found.append(field)
     return found

@@ -11,7 +11,7 @@ from models.domain.enums import AlertType, RuleType, Urgency
 from models.domain.reasons import from_json, make_reason
 from models.domain.values import replace
 from models.reports.alert_trace import show_rule
-from models.store.base import JsonField
+from models.store.fields import JsonField
 from pipeline.rules import rulesets
 from pipeline.rules.conditions.budget import LIMITS, Budget, Work
 from pipeline.rules.records import MAX_RECORDS, MAX_SHOWN_LENGTH

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from models.store.base import db
 from models.store.ids import make_short_id
+from models.store.peewee_internals import get_table_name
+from models.store.store import db
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
@@ -22,10 +23,8 @@ UNCHECKED = {"token", "heartbeat", "rate_limit", "failed_authentication"}
 
 def dump_all_rows() -> dict[str, list[Any]]:
     """Return all rows of all tables, except the tables in UNCHECKED."""
-    tables = [table for table in TABLES if table._meta.table_name not in UNCHECKED]
-    return {
-        table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
-    }
+    tables = [table for table in TABLES if get_table_name(table) not in UNCHECKED]
+    return {get_table_name(table): sorted(map(repr, table.select().tuples().execute(db))) for table in tables}
 
 
 def get_path(row: Row, samples: Any) -> str:

@@ -6,8 +6,8 @@ from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 from bench.servers.instance import Instance
-from models.store.base import connection, store
 from models.store.ids import make_uuid
+from models.store.store import connection, store
 from models.tables.events import Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team

@@ -13,7 +13,7 @@ from bench.data import escalations
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
 from models.domain.enums import IncidentStatus, NotificationStatus
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer

@@ -9,7 +9,7 @@ from bench import run_rows
 from bench.servers.instance import Instance
 from bench.servers.sink import Sink
 from models.domain.enums import NotificationKind, NotificationStatus, WorkState
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from tests.support.faults.senders import EntityAlerts, Sender

@@ -7,8 +7,8 @@ from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.people import provisioning
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification

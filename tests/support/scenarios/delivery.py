@@ -6,7 +6,7 @@ from models.domain.effects import Author, ChangeSet
 from models.domain.enums import AuthorKind, ContactType
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.write.apply import apply
 from pipeline import incidents

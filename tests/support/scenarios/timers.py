@@ -7,8 +7,8 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.schedules import Schedule

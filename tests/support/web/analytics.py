@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 from models.domain.enums import AccountRole
 from models.people import provisioning
 from models.store import bulk
-from models.store.base import store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import store
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.services import Service

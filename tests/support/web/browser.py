@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from models.sign_in import sessions
 from models.sign_in.sessions import Browser as Known
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from web.pages import forms
 

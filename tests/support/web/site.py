@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from models.sign_in import sessions
 from models.sign_in.sessions import Browser
-from models.store.base import store
+from models.store.store import store
 from runtime.settings import load
 from tests.support.alerts import accept
 from web.app import create_app

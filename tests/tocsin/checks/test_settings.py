@@ -8,8 +8,9 @@ import pytest
 from models.domain.channels import CHANNELS, ChannelSpec
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import connection, db, open_store
-from models.store.base import store as get_store
+from models.store.opening import open_store
+from models.store.store import connection, db
+from models.store.store import store as get_store
 from runtime.settings import list_values, load
 from tests.support.polling import wait_until
 from tests.support.processes import start_tocsin, tocsin

@@ -11,7 +11,7 @@ import structlog
 from models.domain.enums import MessageStatus, TimerKind
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import store as opened_store
+from models.store.store import store as opened_store
 from models.tables.accounts import Liveness
 from models.tables.incidents import Incident
 from models.tables.notifications import Message

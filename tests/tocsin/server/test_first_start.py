@@ -19,8 +19,9 @@ import structlog
 from models.domain.enums import AccountRole
 from models.domain.identity import is_uuid
 from models.people.owner_email import OWNER_EMAIL
-from models.store.base import connection, db, open_store
 from models.store.ids import digest
+from models.store.opening import open_store
+from models.store.store import connection, db
 from models.tables.accounts import Account, Secret, Token, User
 from models.tables.services import Integration
 from models.tables.users import ContactMethod

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from models.reports import metrics_page
 from models.reports.metrics_page import MetricsPage
-from models.store.base import db
+from models.store.store import db
 from tests.support import stores
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, is_running, start_tocsin

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import MessageKind
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import RateLimit, User
 from models.tables.notifications import Message
 from models.tables.users import ContactCode, ContactMethod

@@ -18,7 +18,7 @@ from models.domain.channels import (
 )
 from models.domain.enums import ContactType, MessageKind, OtherContactType, Urgency, Verification
 from models.domain.values import replace
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import ConfigVersion
 from models.tables.notifications import Attempt, Message
 from models.tables.users import ContactCode, ContactMethod, NotificationRule

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.accounts import CustomRole, User
 
 ROLES = "/api/account/customroles/"

@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.enums import ProviderState
 from models.domain.reasons import make_reason
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from models.write.delivery_reports import record_report

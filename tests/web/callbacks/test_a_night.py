@@ -7,8 +7,8 @@ from models.contacts import contact_codes
 from models.domain.enums import ContactType, Urgency, WorkState
 from models.people import provisioning
 from models.reports import alert_trace
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.events import Receipt
 from models.tables.incidents import Incident
 from models.tables.users import NotificationRule

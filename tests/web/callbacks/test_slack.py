@@ -9,7 +9,7 @@ from slack_sdk.signature import SignatureVerifier
 
 from models.contacts.contact_links import create_link_code
 from models.domain.enums import IncidentStatus
-from models.store.base import store as get_store
+from models.store.store import store as get_store
 from models.tables.accounts import User
 from models.tables.callbacks import Callback
 from models.tables.incidents import Incident, IncidentLog

@@ -7,7 +7,7 @@ import pytest
 from models.domain.enums import ContactType, IncidentStatus, MessageStatus, NotificationStatus
 from models.links import signed_links
 from models.links.reply_codes import MAX_WRONG
-from models.store.base import store
+from models.store.store import store
 from models.tables.callbacks import Callback, EarlyReport, WrongReply
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification

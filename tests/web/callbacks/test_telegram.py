@@ -4,8 +4,8 @@ import pytest
 
 from models.contacts.contact_links import create_link_code
 from models.domain.enums import IncidentStatus, MessageStatus
-from models.store.base import db
-from models.store.base import store as get_store
+from models.store.store import db
+from models.store.store import store as get_store
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from models.store.base import LockTimeout, connection, db, store
 from models.store.limits import Limits
+from models.store.store import LockTimeout, connection, db, store
 from models.tables.accounts import RateLimit
-from tests.support.stores import hold_write_lock
+from tests.support.stores import SERVER, hold_write_lock
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit
 from web.http.errors import Throttled
 
@@ -72,11 +72,8 @@ def test_the_lease_of_a_killed_process_ends(world, monkeypatch, moved, is_free):
 @pytest.fixture
 def refuse_writes():
     """refuse_writes(): let the store be read-only from now on, in this connection."""
-    statements = {
-        "sqlite": "pragma query_only = on",
-        "postgresql": "set default_transaction_read_only = on",
-    }
-    return lambda: db.execute_sql(statements[store().name])
+    statement = "set default_transaction_read_only = on" if SERVER else "pragma query_only = on"
+    return lambda: db.execute_sql(statement)
 
 
 def test_without_a_store_that_takes_writes_the_limit_of_the_process_counts(world, refuse_writes):
@@ -101,7 +98,7 @@ def test_questions_get_a_result_from_a_read_only_store(ask, world, refuse_writes
 
 
 def test_a_lock_file_that_cannot_be_written_does_not_prevent_an_answer(world, home, monkeypatch):
-    if store().name == "postgresql":
+    if SERVER:
         pytest.skip("for SQLite")
     monkeypatch.setattr(store()._lock, "_path", home / "missing" / "write.lock")
     monkeypatch.setattr(store()._lock, "_local", threading.local())
@@ -110,7 +107,7 @@ def test_a_lock_file_that_cannot_be_written_does_not_prevent_an_answer(world, ho
 
 
 def test_a_store_that_is_busy_refuses(world, home):
-    if store().name == "postgresql":
+    if SERVER:
         pytest.skip("for SQLite")
     store().set_limits(Limits(lock_s=0.05))
     limit = ConcurrencyLimit(2, "simulate")

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from models.store.base import db
 from models.store.limits import Limits
+from models.store.store import db
 from models.tables.accounts import FailedAuthentication
 from tests.support import stores
 from tests.support.stores import hold_write_lock

@@ -2,6 +2,7 @@
 
 import pytest
 
+from models.store.peewee_internals import get_fields, get_table_name
 from models.tables.routers import RouterRule
 from models.tables.rules import AlertRule
 from models.tables.tasks import TemplateTask
@@ -19,9 +20,9 @@ RESOURCES = {
 
 
 def test_each_table_with_positions_has_a_bound():
-    tables = {table for table in stores.TABLES if "position" in table._meta.fields}
+    tables = {table for table in stores.TABLES if "position" in get_fields(table)}
 
-    assert {table._meta.table_name for table in tables - set(RESOURCES)} == {"event"}
+    assert {get_table_name(table) for table in tables - set(RESOURCES)} == {"event"}
     assert all(0 < resource.max_rows < MAX_INTEGER for resource in RESOURCES.values())
 
 

@@ -7,8 +7,8 @@ from playhouse.test_utils import count_queries
 
 from models.domain.enums import NotificationStatus, TimerKind
 from models.people import provisioning
-from models.store.base import store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import store
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from models.tables.postmortems import Postmortem, PostmortemIncident

@@ -4,7 +4,8 @@ import re
 from datetime import timedelta
 
 from bench.servers.plans import list_scans
-from models.store.base import db, store
+from models.store.store import db, store
+from tests.support.stores import SERVER
 from tests.support.web.analytics import PATH
 
 INCIDENTS = 100_000
@@ -14,23 +15,21 @@ FOREIGN = 4
 ID = "00000000-0000-4000-8000-000000000000"
 
 # How a store makes a table with the numbers 1 to INCIDENTS, and a time from a number.
-NUMBERS = {
-    "sqlite": (
-        "WITH RECURSIVE one(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM one WHERE n < {count})",
-        "strftime('%Y-%m-%d %H:%M:%S', '{start}', (n * 600 + {plus}) || ' seconds') || '.000000'",
-    ),
-    "postgresql": (
+NUMBERS, MOMENT = (
+    "WITH RECURSIVE one(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM one WHERE n < {count})",
+    "strftime('%Y-%m-%d %H:%M:%S', '{start}', (n * 600 + {plus}) || ' seconds') || '.000000'",
+)
+if SERVER:
+    NUMBERS, MOMENT = (
         "WITH one(n) AS (SELECT generate_series(1, {count}))",
         "timestamptz '{start}+00' + make_interval(secs => n * 600 + {plus})",
-    ),
-}
+    )
 
 
 def insert_incidents(world, start):
     """Insert resolved incidents, one each ten minutes, with one statement."""
-    numbers, moment = NUMBERS[store().name]
     created, acknowledged, resolved = (
-        moment.format(start=start.strftime("%Y-%m-%d %H:%M:%S"), plus=plus) for plus in (0, 60, 3600)
+        MOMENT.format(start=start.strftime("%Y-%m-%d %H:%M:%S"), plus=plus) for plus in (0, 60, 3600)
     )
     is_foreign = f"CASE WHEN n / {FOREIGN} * {FOREIGN} = n THEN {{}} ELSE {{}} END".format
     values = {
@@ -45,10 +44,10 @@ def insert_incidents(world, start):
     }  # fmt: skip
     with store().write_transaction():
         db.execute_sql(
-            f"INSERT INTO incident ({', '.join(values)}) {numbers.format(count=INCIDENTS)}"
+            f"INSERT INTO incident ({', '.join(values)}) {NUMBERS.format(count=INCIDENTS)}"
             f" SELECT {', '.join(values.values())} FROM one"
         )
-    if store().name == "postgresql":
+    if SERVER:
         db.execute_sql("ANALYZE incident")
 
 
@@ -95,7 +94,7 @@ def check_plans(seen, most):
     # Whether the period has too many incidents, and the question.
     assert len(read) == 2
     for statement, values in read:
-        CHECKS[store().name](statement, values, most)
+        check_plan(statement, values, most)
 
 
 def check_sqlite(statement, values, most):
@@ -119,4 +118,4 @@ def check_postgresql(statement, values, most):
 
 # The indexes of the tags of incidents.
 TAGS = ("incident_tag_incident_id_team_tag_id", "incident_tag_team_tag_id")
-CHECKS = {"sqlite": check_sqlite, "postgresql": check_postgresql}
+check_plan = check_postgresql if SERVER else check_sqlite

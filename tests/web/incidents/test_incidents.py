@@ -6,8 +6,8 @@ import pytest
 
 from models.domain.enums import NotificationKind, NotificationStatus, TimerKind, Urgency
 from models.domain.reasons import make_reason
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import User, bump_version
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification

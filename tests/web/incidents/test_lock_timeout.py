@@ -7,9 +7,10 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 
 from models.load.lane import lock_service
-from models.store.base import SQLITE_FILE, connection, db
 from models.store.limits import WEB, Limits
-from tests.support.stores import hold_write_lock
+from models.store.sqlite import SQLITE_FILE
+from models.store.store import connection, db
+from tests.support.stores import SERVER, hold_write_lock
 
 
 @pytest.fixture
@@ -23,12 +24,12 @@ def hold_lock(store, home, world):
     """Return a context manager that holds the lock that an acknowledgement needs."""
 
     @contextmanager
-    def postgresql():
+    def hold_row_lock():
         with store.write_transaction():
             lock_service(world.service.id)
             yield
 
-    return {"sqlite": lambda: hold_write_lock(home), "postgresql": postgresql}[store.name]
+    return (lambda: hold_write_lock(home)) if store.has_single_writer else hold_row_lock
 
 
 def test_a_request_that_waits_too_long_for_a_lock_is_a_503(ask, number, store, hold_lock):
@@ -46,8 +47,8 @@ def test_a_request_that_waits_too_long_for_a_lock_is_a_503(ask, number, store, h
 
 
 def test_alerts_are_accepted_while_others_hold_the_lock_of_a_service(app, ask, number, world, store):
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     store.set_limits(Limits(lock_s=5.0))
     path = f"/api/integration/generic/{world.integration.integration_key}/"
 
@@ -65,7 +66,7 @@ def test_alerts_are_accepted_while_others_hold_the_lock_of_a_service(app, ask, n
 
 def test_another_program_that_holds_the_lock_of_sqlite_causes_a_503(ask, number, store, home):
     """For example a backup."""
-    if store.name == "postgresql":
+    if SERVER:
         pytest.skip("for SQLite")
     store.set_limits(Limits(lock_s=0.2))
     with closing(sqlite3.connect(home / SQLITE_FILE, isolation_level=None)) as other:
@@ -78,7 +79,7 @@ def test_another_program_that_holds_the_lock_of_sqlite_causes_a_503(ask, number,
 @pytest.mark.parametrize("error", [None, ZeroDivisionError])
 def test_the_limit_of_a_transaction_does_not_count_after_it(store, error):
     """Otherwise a later statement of the connection would not wait for a backup."""
-    if store.name == "postgresql":
+    if SERVER:
         pytest.skip("for SQLite")
     with suppress(ZeroDivisionError), store.write_transaction(lock_s=0.0):
         assert db.execute_sql("pragma busy_timeout").fetchone()[0] < 1
@@ -89,8 +90,8 @@ def test_the_limit_of_a_transaction_does_not_count_after_it(store, error):
 
 
 def test_a_shorter_timeout_within_a_transaction_returns_to_that_of_the_process(empty_store):
-    if empty_store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if empty_store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     empty_store.set_limits(Limits(lock_s=7.0))
     with connection(), empty_store.write_transaction():
         with empty_store.lock_timeout(0.05):

@@ -3,7 +3,8 @@
 import pytest
 
 from bench.servers.plans import list_scans, list_sorts
-from models.store.base import db, store
+from models.store.store import db
+from tests.support.stores import SERVER
 
 ID = "00000000-0000-4000-8000-000000000000"
 
@@ -56,7 +57,7 @@ def is_index_only(chosen, name):
 
     PostgreSQL can do so only for pages that were vacuumed.
     """
-    if store().name == "postgresql":
+    if SERVER:
         return True
     plan = [row[3] for row in db.execute_sql(f"EXPLAIN QUERY PLAN {chosen[0]}", chosen[1]).fetchall()]
     return f"COVERING INDEX {name} " in plan[0]

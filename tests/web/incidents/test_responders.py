@@ -3,8 +3,8 @@
 import pytest
 
 from models.domain.enums import NotificationKind, NotificationStatus
-from models.store.base import connection
 from models.store.ids import make_uuid
+from models.store.store import connection
 from models.tables.accounts import User
 from models.tables.incidents import IncidentResponder
 from models.tables.notifications import Notification

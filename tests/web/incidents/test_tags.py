@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.store.base import connection
 from models.store.ids import make_uuid
+from models.store.store import connection
 from models.tables.incidents import IncidentTag
 from models.tables.teams import Tag
 from tests.support.alert_sequences import run_parallel

@@ -9,7 +9,7 @@ import peewee
 import pytest
 
 from models.domain.values import replace
-from models.store.base import db
+from models.store.store import db
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from tests.support.polling import wait_until

@@ -10,8 +10,9 @@ import peewee
 import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
-from models.store.base import store
 from models.store.ids import make_short_id
+from models.store.peewee_internals import get_values
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
@@ -352,7 +353,7 @@ def test_the_alert_trace_has_pages(ask, world):
     process_lane.run(world.service.id)
     event = Event.get()
     for position in (1, 2):
-        columns = event.__data__ | {"unique_id": make_short_id(), "position": position}
+        columns = get_values(event) | {"unique_id": make_short_id(), "position": position}
         del columns["id"]
         Event.create(**columns)
     path = f"/api/tocsin/alerts/{trace_id}/"

@@ -10,7 +10,7 @@ from werkzeug.test import EnvironBuilder
 
 from models.domain.applications import HEARTBEAT
 from models.people import provisioning
-from models.store.base import store
+from models.store.store import store
 from models.tables.events import Receipt
 from models.tables.services import Integration
 from tests.support.rules import add_router

@@ -6,8 +6,8 @@ import pytest
 
 from models.domain.enums import TargetType
 from models.people import provisioning
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from tests.support.alerts import accept

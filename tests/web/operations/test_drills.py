@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.incidents import Drill, Incident
 from models.tables.notifications import Notification

@@ -9,13 +9,13 @@ import psycopg
 import pytest
 
 from models.processes import pause
-from models.store.base import db
 from models.store.limits import WEB, Limits, Use
+from models.store.store import db
 from models.tables.accounts import Liveness
 from models.tables.events import Receipt
 from runtime.settings import load
 from tests.support.dead_letters import add_dead_letter_body
-from tests.support.stores import get_url
+from tests.support.stores import SERVER, get_url
 from web.app import create_app
 from web.operations import health
 
@@ -52,7 +52,7 @@ def block_writes(store, home, monkeypatch) -> Callable[[], AbstractContextManage
             yield
 
     monkeypatch.setattr(health, "TIMEOUT_S", 0.2)
-    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+    return postgresql if SERVER else sqlite
 
 
 def test_healthz_is_alive(client):
@@ -159,7 +159,7 @@ def fill_disk(store, home) -> Iterator[Callable[[], None]]:
         )
         other.execute("create trigger full_disk before insert on receipt execute function refuse()")
 
-    if store.name == "sqlite":
+    if not SERVER:
         yield sqlite
         return
     with psycopg.connect(get_url(home), autocommit=True) as other:
@@ -191,7 +191,7 @@ def test_the_test_of_an_insert_leaves_no_receipt_and_does_not_run_for_each_probe
 
 def test_a_probe_uses_a_reserved_connection(client, store):
     """All others may hang."""
-    if store.name == "sqlite":
+    if not SERVER:
         pytest.skip("an embedded store has no connections")
     store.set_limits(Limits(connections={**WEB.connections, Use.OTHER: 0}))
 

@@ -8,8 +8,9 @@ from models.domain.applications import GENERIC, PROMETHEUS
 from models.domain.enums import ServiceStatus
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import db, store
 from models.store.ids import make_uuid
+from models.store.peewee_internals import get_table_name
+from models.store.store import db, store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.rules import AlertGroupingPolicy
@@ -47,10 +48,8 @@ def list_notified(answer):
 
 
 def dump_all_rows():
-    tables = [table for table in TABLES if table._meta.table_name not in ("token", "rate_limit")]
-    return {
-        table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
-    }
+    tables = [table for table in TABLES if get_table_name(table) not in ("token", "rate_limit")]
+    return {get_table_name(table): sorted(map(repr, table.select().tuples().execute(db))) for table in tables}
 
 
 def test_a_simulation_shows_who_is_notified_how_when_and_why(simulate, world):

@@ -9,6 +9,7 @@ from models.domain.reasons import make_reason
 from models.links import signed_links
 from models.links.signed_links import IncidentLink
 from models.store.ids import make_short_id, make_uuid
+from models.store.peewee_internals import get_values
 from models.tables.accounts import CustomRole, User
 from models.tables.incidents import Incident, IncidentLog, IncidentNote, IncidentResponder
 from models.tables.notifications import Notification
@@ -109,11 +110,11 @@ def test_an_empty_note_is_not_written(ask, open_incident):
 
 def test_get_changes_nothing(ask, open_incident):
     path = open_incident()
-    before = (Incident.get().__data__, IncidentLog.select().count())
+    before = (get_values(Incident.get()), IncidentLog.select().count())
     for _ in range(3):
         ask("GET", path, who=None)
 
-    assert (Incident.get().__data__, IncidentLog.select().count()) == before
+    assert (get_values(Incident.get()), IncidentLog.select().count()) == before
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def test_the_redirect_contains_the_path_of_the_public_url(app, open_incident):
 def link_of_bob(open_incident, world, now):
     """The path of Bob's link. Bob is a plain member of the team, and no policy names him."""
     open_incident()
-    values = {**Notification.get().__data__, "user": world.bob.id, "contact": None}
+    values = {**get_values(Notification.get()), "user": world.bob.id, "contact": None}
     del values["id"]
     return build_link(Notification.create(**{**values, "key": "of Bob"}))
 

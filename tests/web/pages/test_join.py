@@ -9,6 +9,7 @@ from models.domain.enums import MessageStatus
 from models.links import signed_links
 from models.links.signed_links import LIFETIME, IncidentLink, Invitation
 from models.sign_in import passwords
+from models.store.peewee_internals import get_values
 from models.tables.accounts import Account, Token, User
 from models.tables.notifications import Message
 from models.tables.teams import Team
@@ -48,7 +49,7 @@ def find_dora() -> User:
 
 
 def state() -> tuple:
-    return (find_dora().__data__, Token.select().count())
+    return (get_values(find_dora()), Token.select().count())
 
 
 def test_the_mail_names_the_inviter_and_the_account(ask, world):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.store.base import db
+from models.store.store import db
 from web.http.errors import ApiError
 from web.operations import health
 

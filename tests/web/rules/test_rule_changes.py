@@ -11,7 +11,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
 from models.people import provisioning
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Event, Receipt
 from tests.support.polling import wait_until
 from workers.alerts import process_lane, process_router

@@ -9,8 +9,8 @@ import pytest
 from models.domain.applications import GENERIC, HEARTBEAT
 from models.domain.reasons import make_reason
 from models.load.lane import lock_service
-from models.store.base import connection, db
-from models.store.base import store as opened_store
+from models.store.store import connection, db
+from models.store.store import store as opened_store
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.services import Integration
 from tests.support.polling import wait_until

@@ -11,7 +11,7 @@ import pytest
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.reports import dead_letters
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident
 from models.tables.services import Service, SourceSetup

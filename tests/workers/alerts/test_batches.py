@@ -5,7 +5,7 @@ from contextlib import suppress
 import peewee
 import pytest
 
-from models.store.base import STORE_ERRORS
+from models.store.store import STORE_ERRORS
 from models.tables.events import Event, Receipt
 from tests.support.alerts import accept
 from workers.alerts import batches, pending, process_lane

@@ -11,7 +11,7 @@ from models.domain.reasons import make_reason
 from models.domain.values import replace
 from models.load.lane import lock_incident
 from models.people import provisioning
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident

@@ -12,8 +12,8 @@ from models.load.lane import lock_service
 from models.people import provisioning
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import connection, db
 from models.store.ids import make_uuid
+from models.store.store import connection, db
 from models.tables.accounts import Liveness, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter, RouterRule

@@ -12,7 +12,7 @@ from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident, lock_services, lock_with_children
 from models.people import provisioning
-from models.store.base import connection, store
+from models.store.store import connection, store
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.notifications import Notification

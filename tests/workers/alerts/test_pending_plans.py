@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from models.store.base import db, store
+from models.store.store import db
 from models.tables.events import Receipt
 from tests.support.alerts import accept
+from tests.support.stores import SERVER
 from workers.alerts.pending import load_pending_receipts, load_small_lanes
 
 
@@ -18,7 +19,7 @@ def count_filtered(plan):
 
 @pytest.mark.parametrize("statement", [0, 1], ids=["heads", "bodies"])
 def test_no_other_pending_receipt_is_read(world, now, statements, statement):
-    if store().name != "postgresql":
+    if not SERVER:
         pytest.skip("SQLite does not say how many rows it reads")
     for _ in range(200):
         accept(world, now, message="Disk full")
@@ -37,7 +38,7 @@ def test_no_other_pending_receipt_is_read(world, now, statements, statement):
 
 def test_the_receipts_of_many_lanes_are_found_by_their_numbers(world, now, statements):
     """PostgreSQL could also find a number in the index of the pending receipts, but would read all of it."""
-    if store().name != "postgresql":
+    if not SERVER:
         pytest.skip("SQLite has no plans that are made without the parameters")
     for _ in range(20):
         accept(world, now, message="Disk full")

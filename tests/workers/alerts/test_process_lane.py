@@ -15,8 +15,8 @@ from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import SqliteStore, connection, db
 from models.store.ids import make_uuid
+from models.store.store import Store, connection, db
 from models.tables.events import Entity, Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
@@ -32,6 +32,7 @@ from tests.support.large_groups import build_body
 from tests.support.rules import accept_from_router, add_router, add_router_rule
 from tests.support.scenarios.segments import build_segments_with
 from tests.support.scenarios.sla import sla
+from tests.support.stores import SERVER
 from workers.alerts import lane_actors, process_lane, process_router
 from workers.alerts.batches import BatchSize
 from workers.broker import broker
@@ -345,7 +346,7 @@ def test_a_body_with_more_alerts_than_statement_parameters_is_processed(world, n
     size = 33_000
     group = json.dumps({"alerts": [{"fingerprint": f"{n}", "status": "resolved"} for n in range(size)]})
     accept(world, now, source="prometheus", body=group.encode())
-    if process_lane.store().name == "sqlite":
+    if not SERVER:
         process_lane.db.connection().setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
     run_lane(world)
 
@@ -395,7 +396,7 @@ def test_a_lane_with_few_receipts_of_many_alerts_does_not_linger(world, now, mon
 def test_the_batch_size_counts_alerts_and_the_time_of_the_lock(world, now, monkeypatch):
     """The time that a batch waits for the lock of the database does not count."""
     clock, measured = [0.0], []
-    write_transaction = SqliteStore.write_transaction
+    write_transaction = Store.write_transaction
 
     @contextmanager
     def advance_clock(self):
@@ -403,7 +404,7 @@ def test_the_batch_size_counts_alerts_and_the_time_of_the_lock(world, now, monke
         with write_transaction(self):
             yield
 
-    monkeypatch.setattr(SqliteStore, "write_transaction", advance_clock)
+    monkeypatch.setattr(Store, "write_transaction", advance_clock)
     monkeypatch.setattr(process_lane, "thread_time", lambda: clock[0])
     monkeypatch.setattr(BatchSize, "adjust", lambda _, count, seconds: measured.append((count, seconds)))
     body = json.dumps({"alerts": [{"fingerprint": f"{number}"} for number in range(3)]}).encode()

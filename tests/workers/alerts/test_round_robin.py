@@ -8,8 +8,8 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.values import replace
 from models.people import provisioning
-from models.store.base import connection, store
 from models.store.ids import make_uuid
+from models.store.store import connection, store
 from models.tables.incidents import Incident
 from models.tables.teams import EscalationPolicy
 from tests.support.alerts import accept

@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import MessageStatus, WorkState
 from models.load.lane import lock_service
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.events import Event, Receipt, ReceiptProgress
 from models.tables.notifications import Message, Notification
 from models.write import shared_messages

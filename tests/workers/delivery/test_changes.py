@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, MessageUpdate, Notification

@@ -18,7 +18,7 @@ from models.domain.enums import (
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.accounts import User
 from models.tables.events import Receipt
 from models.tables.incidents import Incident

@@ -9,7 +9,7 @@ from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatu
 from models.domain.reasons import make_reason
 from models.domain.values import replace
 from models.reports.alert_trace import build_trace
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.callbacks import EarlyReport
 from models.tables.events import Receipt
 from models.tables.incidents import Incident

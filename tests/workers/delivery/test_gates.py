@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import MessageStatus
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.notifications import Attempt, Message
 from models.tables.users import NotificationRule
 from tests.support.delivery.http_channels import (

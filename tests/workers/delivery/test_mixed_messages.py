@@ -15,8 +15,8 @@ from models.domain.enums import (
 )
 from models.domain.reasons import make_reason
 from models.people import provisioning
-from models.store.base import store
 from models.store.ids import make_short_id, make_uuid
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.users import NotificationRule

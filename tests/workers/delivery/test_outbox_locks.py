@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from models.domain.enums import MessageStatus, NotificationStatus
-from models.store.base import connection
+from models.store.store import connection
 from models.tables.notifications import Message, Notification
 from models.write import notifications
 from tests.support.alerts import accept
@@ -27,8 +27,8 @@ CANCEL = f"update notification set state = {NotificationStatus.CANCELLED:d} wher
 
 def test_a_delivery_locks_notifications_in_the_same_order_as_a_lane(world, now, store, home):
     """Otherwise they deadlock: the database ends one of them, and its mail is sent again."""
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     for name in ("db1", "db2", "db3"):
         accept(world, now, message=name, alert_type="critical", entity_id=name, exactly=True)
     process_lane.run(world.service.id)
@@ -70,8 +70,8 @@ def test_a_piece_waits_for_no_delivery_of_a_message_of_the_same_body(
     world, now, store, home, monkeypatch, size
 ):
     """The piece holds the notification of a resolved incident, the delivery the message: no deadlock."""
-    if store.name == "sqlite":
-        pytest.skip("SQLite has one writer at a time")
+    if store.has_single_writer:
+        pytest.skip("the store has one writer at a time")
     set_piece_size(monkeypatch, size)
     hosts = [*((f"host{n}", "firing") for n in range(size)), ("host0", "resolved"), ("other", "firing")]
     alerts = [

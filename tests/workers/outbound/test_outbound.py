@@ -15,8 +15,8 @@ from models.domain.reasons import make_reason
 from models.keys.webhook_secrets import create_secret
 from models.people import provisioning
 from models.reports import backlog, metrics_page
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.outbound import OutboundDelivery, OutboundTarget

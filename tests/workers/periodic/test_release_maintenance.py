@@ -8,8 +8,8 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.enums import ServiceStatus, WorkState
 from models.people import provisioning
-from models.store.base import connection
 from models.store.ids import make_uuid
+from models.store.store import connection
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, list_reasons
 from models.tables.incidents import Incident

@@ -11,8 +11,9 @@ import pytest
 from bench.servers.plans import list_scans
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
 from models.people import provisioning
-from models.store.base import db, store
 from models.store.ids import make_short_id, make_uuid
+from models.store.peewee_internals import get_table_name, get_values
+from models.store.store import db, store
 from models.tables.accounts import RateLimit, Token
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
@@ -73,10 +74,10 @@ KEPT = {
 def test_each_table_has_an_age_or_a_reason_to_be_kept(now):
     kinds = [kind for kind, _ in retention.list_limits(now, TIMES)]
     deleted = {kind.table for kind in kinds} | {column.model for kind in kinds for column in kind.referring}
-    aged = {table._meta.table_name for table in deleted}
+    aged = {get_table_name(table) for table in deleted}
 
     assert aged.isdisjoint(KEPT)
-    assert {table._meta.table_name for table in stores.TABLES} == aged | set(KEPT)
+    assert {get_table_name(table) for table in stores.TABLES} == aged | set(KEPT)
 
 
 def clean_up(at, times=TIMES):
@@ -199,7 +200,7 @@ def keep_for_postmortem(incident, now):
 
 
 def keep_for_merged_incident(incident, now):
-    columns = incident.__data__ | {"unique_id": make_short_id(), "incident_number": 2, "parent": incident}
+    columns = get_values(incident) | {"unique_id": make_short_id(), "incident_number": 2, "parent": incident}
     del columns["id"]
     Incident.create(**{**columns, "status": IncidentStatus.TRIGGERED, "resolved_date": None})
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from models.domain.reasons import describe, make_reason
 from models.load.lane import lock_services
 from models.people import provisioning
-from models.store.base import store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.timers import Timer

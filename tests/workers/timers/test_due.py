@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from models.load.lane import lock_services
-from models.store.base import Busy, store
+from models.store.store import Busy, store
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.timers import Timer

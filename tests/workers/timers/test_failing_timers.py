@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from models.domain.enums import TimerKind
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service

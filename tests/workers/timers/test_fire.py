@@ -8,7 +8,7 @@ import pytest
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.load.lane import lock_services
-from models.store.base import store
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from models.domain.enums import IncidentStatus
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.services import Service

@@ -10,8 +10,9 @@ import click
 from models.domain.enums import AccountRole
 from models.people import offboarding, provisioning
 from models.sign_in import audit, people
-from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import connection, store
 from models.tables.accounts import Account, Token, User
 from runtime.settings import load
 from tocsin.commands.output import to_printable

@@ -7,7 +7,7 @@ import click
 from models.domain.applications import KINDS
 from models.domain.identity import is_uuid
 from models.services import added_applications
-from models.store.base import store
+from models.store.store import store
 from models.tables.services import AddedApplication
 from tocsin.commands.account.accounts import account_option, as_json_option, find_account, write_transaction
 

@@ -11,8 +11,9 @@ import click
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts
 from models.load.oncall_config import build_oncall_config
 from models.load.schedules import load_schedule_facts
-from models.store.base import Table, store
+from models.store.fields import Table
 from models.store.prepared import in_list
+from models.store.store import store
 from models.tables.accounts import Account, User
 from models.tables.schedules import Schedule
 from models.tables.teams import EscalationPolicy, StoredStep, Team

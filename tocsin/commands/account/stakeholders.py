@@ -4,8 +4,8 @@ import json
 
 import click
 
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.stakeholders import StakeholderAddress
 from tocsin.commands.account.accounts import (
     account_option,

@@ -9,8 +9,9 @@ import click
 from models.contacts.messages import create_test_message
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import connection, store
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod

@@ -14,8 +14,9 @@ import structlog
 
 from models.reports import dead_letters
 from models.reports.dead_letters import DeadLetter, Key, Scope
-from models.store.base import connection, open_store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import connection
 from models.write import change_dead_letters
 from models.write.change_dead_letters import ChangeResult
 from pipeline.topology import build_segments, find_segment

@@ -13,8 +13,9 @@ from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.reports.alert_trace import name_channel
 from models.reports.drills import DrillReport, build_drill_report
-from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import connection, store
 from models.tables.accounts import Account
 from models.tables.incidents import Drill
 from models.tables.services import Service

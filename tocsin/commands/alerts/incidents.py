@@ -15,8 +15,9 @@ from models.domain.facts import IncidentContext
 from models.domain.reasons import make_reason
 from models.reports import recent, trace_ids
 from models.reports.recent import RecentAlert, RecentIncident
-from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import connection, store
 from models.tables.incidents import Incident
 from models.write.change_incident import change_incident
 from pipeline import incidents as decisions

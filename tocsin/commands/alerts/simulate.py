@@ -13,8 +13,8 @@ import peewee
 
 from models.domain.reasons import format_duration
 from models.reports.delivery_problems import list_delivery_problems
-from models.store.base import store
 from models.store.prepared import in_list
+from models.store.store import store
 from models.tables.accounts import Account, User
 from models.tables.services import Integration, Service
 from models.tables.teams import Team

@@ -12,7 +12,7 @@ from models.domain.reason_texts import ENGLISH, PENDING_TIMERS
 from models.reports import alert_answer, alert_trace, trace_ids
 from models.reports.repeated_alerts import RepeatedIncident
 from models.reports.trace_ids import FoundAlert
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account
 from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import account_option, find_accounts

@@ -11,8 +11,9 @@ from models.processes import pause
 from models.reports.due_work import DueWork, list_due_work
 from models.store.backup.backup import back_up
 from models.store.backup.backup import restore as restore_rows
-from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
+from models.store.opening import open_store
+from models.store.store import connection, store
 from runtime import logs
 from runtime.settings import load
 from tocsin.commands.account.accounts import as_json_option

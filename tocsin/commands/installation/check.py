@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import click
 
 from models.reports.delivery_problems import list_delivery_problems
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Account
 from runtime.settings import Settings
 from schedules.oncall.shifts import format_local

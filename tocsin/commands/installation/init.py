@@ -153,7 +153,7 @@ def write_settings(path: Path, values: dict[str, str]) -> None:
 def _send_test_message() -> bool:
     """Send a test message to the owner with the settings of the file."""
     from models.people.owner_email import find_owner
-    from models.store.base import connection
+    from models.store.store import connection
     from tocsin.commands.account.test_message import list_contacts, send_test
     from workers.delivery import deliver
 

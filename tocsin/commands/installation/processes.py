@@ -49,7 +49,7 @@ def web(parent: int | None) -> None:
     """Run a web process."""
     with _process("web", parent) as (settings, redis_url):
         from models.store import limits, prepared
-        from models.store.base import store
+        from models.store.store import store
         from tocsin.server.serve import serve
         from web.app import create_app, get_fast_path
         from web.ingest import events
@@ -73,7 +73,7 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
     """Run a worker process."""
     with _process("worker", parent) as (settings, redis_url):
         from models.store import limits
-        from models.store.base import store
+        from models.store.store import store
         from workers.main import run
 
         store().set_limits(limits.WORKER)
@@ -86,7 +86,7 @@ def clock(parent: int | None) -> None:
     """Run a clock process."""
     with _process("clock", parent) as (settings, redis_url):
         from models.store import limits
-        from models.store.base import store
+        from models.store.store import store
         from schedules.clock_process import PeriodicJob, run
         from tocsin.server import dead_mans_switch
         from workers import steps
@@ -113,7 +113,7 @@ def listener(parent: int | None) -> None:
     """Run a listener process, for Slack, Telegram and mails. With two, one waits for Slack and Telegram."""
     with _process("listener", parent) as (settings, redis_url):
         from models.store import limits, prepared
-        from models.store.base import store
+        from models.store.store import store
         from tocsin.server import listening
         from tocsin.server.listener import process
         from workers import queue
@@ -133,8 +133,8 @@ def listener(parent: int | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(as_json: bool) -> None:
     """Apply the pending migrations to the database."""
-    from models.store.base import open_store
     from models.store.migrate import migrate as apply_migrations
+    from models.store.opening import open_store
 
     settings = load()
     open_store(settings.database_url, settings.home)

@@ -8,8 +8,8 @@ import structlog
 
 from models.processes import leases
 from models.processes.pause import is_paused
-from models.store.base import STORE_ERRORS, connection, store
 from models.store.limits import Use
+from models.store.store import STORE_ERRORS, connection, store
 from runtime.settings import Settings
 from runtime.signals import Signals
 from tocsin.server.listener.jobs import ListenerJob, Session, list_needed

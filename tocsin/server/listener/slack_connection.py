@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.store import STORE_ERRORS, connection, store
 from runtime.settings import Settings
 from tocsin.server.listener.jobs import Session
 from web.callbacks import slack

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from models.processes import leases
-from models.store.base import STORE_ERRORS, connection, store
 from models.store.ids import digest
+from models.store.store import STORE_ERRORS, connection, store
 from runtime import metrics
 from runtime.settings import Settings
 from tocsin.server.listener.jobs import Session

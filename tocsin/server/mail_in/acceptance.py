@@ -9,8 +9,8 @@ import orjson
 import peewee
 
 from models.domain.identity import derive_uuid
-from models.store.base import STORE_ERRORS, connection, store
 from models.store.limits import Use
+from models.store.store import STORE_ERRORS, connection, store
 from models.tables.events import Receipt
 from models.tables.notifications import Message
 from pipeline.sources.native import mail as mail_source

@@ -11,7 +11,8 @@ from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urge
 from models.load.incidents import load_states
 from models.load.lane import ConfigKeys, load_incident_config
 from models.reports import incident_timeline
-from models.store.base import Table
+from models.store.fields import Table
+from models.store.store import store
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentResponder, IncidentTask
 from models.tables.notifications import Notification
@@ -78,7 +79,7 @@ def _find_last_change(row: Incident) -> tuple[object, ...]:
             ]
         )
         .tuples()
-        .execute(Incident._meta.database)[0]
+        .execute(store().database)[0]
     )
     return (*(str(value) for value in found), row.status, row.assigned_to_id, row.title)
 

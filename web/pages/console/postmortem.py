@@ -11,7 +11,7 @@ from html import escape, unescape
 from flask import Response, request
 
 from models.reports import incident_timeline
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
 from web.http import access

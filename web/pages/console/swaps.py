@@ -17,8 +17,8 @@ from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import MessageKind, SwapState
 from models.domain.facts import ScheduleFacts
 from models.load.schedules import load_schedule_facts
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride, ShiftSwap
 from schedules.oncall.shifts import EARLIEST, LATEST, NEVER, estimate_work, extend_shifts

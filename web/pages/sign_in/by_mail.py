@@ -15,7 +15,7 @@ from models.domain.channels import USER_EMAIL_CHANNEL
 from models.sign_in import audit, limits, links
 from models.sign_in.limits import TooMany
 from models.sign_in.people import find_people, has_verified_address
-from models.store.base import connection, store
+from models.store.store import connection, store
 from web.http.auth import now
 from web.http.errors import Busy
 from web.pages import forms, signed_in

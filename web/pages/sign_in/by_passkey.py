@@ -14,8 +14,8 @@ from flask import Response, current_app, request
 from models.domain.identity import is_uuid
 from models.sign_in import audit, limits, steps
 from models.sign_in.limits import Limit, TooMany
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.sign_in import Passkey
 from web.http import serialization

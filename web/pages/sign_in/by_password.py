@@ -5,7 +5,7 @@ from flask import Response, current_app, request
 from models.sign_in import audit, limits, passwords
 from models.sign_in.limits import TooMany
 from models.sign_in.people import find_people, has_verified_address
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from web.http.auth import now
 from web.pages import forms, signed_in

@@ -17,7 +17,7 @@ from models.contacts.contact_codes import verify_contacts
 from models.sign_in import identities, limits, sessions, steps
 from models.sign_in.identities import ProvenIdentity
 from models.sign_in.limits import TooMany
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from runtime.settings import Settings
 from web.http.auth import now

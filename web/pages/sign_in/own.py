@@ -5,7 +5,7 @@ from flask import Response, current_app, request
 from models.domain.identity import is_uuid
 from models.sign_in import audit, limits, passwords, sessions
 from models.sign_in.limits import TooMany
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import Passkey, Password
 from pipeline.messages.times import format_time

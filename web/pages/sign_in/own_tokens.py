@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from flask import Response, request
 
-from models.store.base import store
+from models.store.store import store
 from pipeline.messages.times import format_time
 from web.account import tokens
 from web.http.auth import now, viewer

@@ -14,7 +14,7 @@ import msgspec
 
 from models.contacts.web_push import Keys, Subscription, find_subscription, get_keys
 from models.domain.reasons import make_reason
-from models.store.base import connection
+from models.store.store import connection
 from pipeline.messages.shortening import shorten_text
 from runtime.settings import Settings
 from workers.delivery.transport.channel import (

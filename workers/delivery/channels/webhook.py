@@ -6,7 +6,7 @@ With a secret of the contact, the request is signed. The body contains what the 
 import msgspec
 
 from models.keys.webhook_secrets import find_contact_secret
-from models.store.base import connection
+from models.store.store import connection
 from pipeline.messages.content import LabelledLink
 from runtime.settings import Settings
 from workers.delivery.transport.channel import Accepted, Channel, OutgoingMessage

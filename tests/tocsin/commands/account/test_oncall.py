@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from models.store.base import db
 from models.store.ids import make_uuid
+from models.store.store import db
 from models.tables.schedules import ScheduleOverride
 from models.tables.teams import EscalationPolicy, Team
 from models.tables.users import ForwardingRule

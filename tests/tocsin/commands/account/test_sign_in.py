@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from models.links.signed_links import get_signer
 from models.sign_in import links, passwords, sessions
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Password, Session, SignInLink
 from runtime.settings import load

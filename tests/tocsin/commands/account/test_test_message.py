@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from models.store.base import db
+from models.store.store import db
 from models.tables.notifications import Message
 from tests.support.processes import tocsin
 from tests.support.relays import relay

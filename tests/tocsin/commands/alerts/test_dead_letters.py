@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
 from models.reports import dead_letters
-from models.store.base import db
+from models.store.store import db
 from models.tables.events import Event, Receipt, list_reasons
 from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole
 from models.people import provisioning
-from models.store.base import db, store
+from models.store.store import db, store
 from models.tables.accounts import User
 from models.tables.services import Integration
 from models.tables.teams import EscalationPolicy

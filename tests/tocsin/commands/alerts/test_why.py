@@ -12,8 +12,8 @@ from models.domain.reason_texts import PENDING_TIMERS
 from models.domain.reasons import make_reason
 from models.load.lane import lock_incident
 from models.reports import alert_trace, dead_letters, trace_ids
-from models.store.base import store
 from models.store.ids import make_uuid
+from models.store.store import store
 from models.tables.accounts import Account, User, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from models.store.base import connection, db, open_store
+from models.store.opening import open_store
+from models.store.store import connection, db
 from models.tables.events import Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from models.domain.enums import NotificationStatus, ServiceStatus, Urgency
 from models.domain.reasons import make_reason
 from models.reports.backlog import ProcessLiveness, record_liveness
-from models.store.base import db
 from models.store.ids import make_uuid
+from models.store.store import db
 from models.tables.accounts import User
 from models.tables.maintenance import Maintenance
 from models.tables.notifications import Notification

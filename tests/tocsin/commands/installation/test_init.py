@@ -11,7 +11,7 @@ import tomllib
 
 import pytest
 
-from models.store.base import db
+from models.store.store import db
 from runtime.settings import load
 from tests.support.mail_server import start_mailbox
 from tests.support.processes import build_environment, find_free_port, tocsin

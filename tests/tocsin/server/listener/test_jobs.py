@@ -6,7 +6,7 @@ import pytest
 
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import store as get_store
+from models.store.store import store as get_store
 from runtime.settings import load, needs_listener
 from tocsin.server.listener.jobs import JOBS, ListenerJob, list_needed
 from tocsin.server.listener.process import LeasedJob

@@ -6,7 +6,7 @@ import pytest
 
 from models.contacts.contact_links import create_link_code
 from models.domain.enums import IncidentStatus
-from models.store.base import store as get_store
+from models.store.store import store as get_store
 from models.tables.incidents import Incident
 from models.tables.users import ContactMethod
 from runtime.settings import load

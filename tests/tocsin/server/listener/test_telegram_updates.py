@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import IncidentStatus
-from models.store.base import store as get_store
+from models.store.store import store as get_store
 from models.tables.incidents import Incident, IncidentLog
 from runtime.settings import load
 from tests.support.delivery.chat_servers import start_telegram

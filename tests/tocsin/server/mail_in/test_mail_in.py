@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from models.domain.enums import ContactType, IncidentStatus
-from models.store import base
+from models.store.store import connection, db, store
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident
 from models.tables.routers import GlobalRouter
@@ -25,6 +25,7 @@ from tests.support.mail_server import start_mailbox
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port
 from tests.support.relays import certificate
+from tests.support.stores import SERVER
 from tocsin.server.listening import listen_for_mail
 from tocsin.server.mail_in import message
 from tocsin.server.mail_in.acceptance import Acceptance
@@ -288,7 +289,7 @@ def own_mail(world, client, to):
         deliver.configure(load({"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}))
         send(client, to, build())
         process(world)
-        deliver.send_due(ContactType.EMAIL, base.store().now())
+        deliver.send_due(ContactType.EMAIL, store().now())
         return box.wait_for(1)[0][1]
 
 
@@ -323,9 +324,9 @@ def lock_store():
     is_locked, may_end = threading.Event(), threading.Event()
 
     def lock():
-        with base.connection(), base.store().write_transaction():
-            if base.store().name == "postgresql":
-                base.db.execute_sql('lock table "receipt" in access exclusive mode')
+        with connection(), store().write_transaction():
+            if SERVER:
+                db.execute_sql('lock table "receipt" in access exclusive mode')
             is_locked.set()
             may_end.wait(30)
 

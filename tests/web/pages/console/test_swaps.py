@@ -12,7 +12,7 @@ from models.domain.effects import Author
 from models.domain.enums import AuthorKind, MessageKind, SwapState, TeamRole
 from models.load.schedules import load_schedule_facts
 from models.people import offboarding
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.schedules import Schedule, ScheduleOverride, ShiftSwap

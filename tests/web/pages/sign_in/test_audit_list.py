@@ -4,7 +4,7 @@ import pytest
 
 from models.domain.enums import AccountRole
 from models.sign_in import audit
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Token
 from models.tables.sign_in import AuditEntry
 from web.http import audited

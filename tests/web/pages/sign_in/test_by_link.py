@@ -6,7 +6,7 @@ import pytest
 
 from models.links.signed_links import Invitation, get_signer
 from models.sign_in import limits, links
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Session, SignInLink
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from models.sign_in import links
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.sign_in import AuditEntry, SignInLink

@@ -14,7 +14,7 @@ from joserfc.jwk import OctKey, RSAKey
 from models.domain.enums import AccountRole, TeamRole
 from models.domain.values import replace
 from models.sign_in import identities, people, sessions
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Identity, Session, SignInStep
 from models.tables.teams import TeamMember

@@ -8,7 +8,7 @@ import pytest
 
 from models.links.signed_links import Invitation, get_signer
 from models.sign_in import links, passwords, people
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Token
 from models.tables.sign_in import Passkey, Password, Session
 from tests.support.web.browser import PageBrowser

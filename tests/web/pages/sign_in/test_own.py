@@ -5,7 +5,7 @@ import re
 import pytest
 
 from models.sign_in import passwords
-from models.store.base import store
+from models.store.store import store
 from models.tables.sign_in import AuditEntry, Password, Session
 from web.pages.sign_in.own import describe_browser
 

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from models.sign_in import limits, passwords, sessions
-from models.store.base import store
+from models.store.store import store
 from models.tables.accounts import Token
 from models.tables.sign_in import Password, Session, SignInStep
 
