@@ -15,7 +15,9 @@ from bench.servers.instance import start_own_instance, wait_until
 from bench.servers.postgres import create_own_database
 from bench.servers.processes import Meter, OtherLoad, Process
 from bench.servers.sink import Sink
-from bench.siege.attacks import Attack, Sizes, build_attacks, permit_open_files
+from bench.siege.attacks import build_attacks
+from bench.siege.attacks.attack import Attack, Sizes
+from bench.siege.attacks.held_connections import permit_open_files
 from bench.siege.tenants import create_tenant
 from bench.traffic import Request, Traffic
 from models.store.opening import open_store
@@ -65,21 +67,6 @@ def start_on_postgres(server: str) -> Iterator[Besieged]:
         yield Besieged("PostgreSQL", instance.url, sink, lambda: instance.processes() + database.backends())
 
 
-@dataclass(frozen=True, slots=True)
-class AttackFigures:
-    """`alone`: the number of requests and the CPU seconds by kind of process, without other attacks."""
-
-    name: str
-    requests: int
-    statuses: Counter[str]
-    alone: tuple[int, dict[str, float]] | None = None
-
-    def get_cpu_ms(self, kind: str) -> float:
-        """Return the CPU time of one request alone, in ms, for one kind of processes."""
-        requests, cpu = self.alone or (0, {})
-        return 1000 * cpu.get(kind, 0.0) / max(requests, 1)
-
-
 @dataclass(slots=True)
 class OtherTenant:
     """How the other tenant fared. Times are in ms; `mail_ms` from the 2xx to the mail.
@@ -98,6 +85,34 @@ class OtherTenant:
     @property
     def server_errors(self) -> int:
         return sum(count for status, count in self.statuses.items() if status.startswith("5"))
+
+
+@dataclass(frozen=True, slots=True)
+class ByItself:
+    """An attack without the others, beside the other tenant. CPU seconds are by kind of process."""
+
+    requests: int
+    cpu_s: dict[str, float]
+    other: OtherTenant
+
+
+@dataclass(frozen=True, slots=True)
+class AttackFigures:
+    """`by_itself` is None if the attack was only measured with all others."""
+
+    name: str
+    requests: int
+    statuses: Counter[str]
+    by_itself: ByItself | None = None
+
+    def get_cpu_ms(self, kind: str) -> float:
+        """Return the CPU time of one request by itself, in ms, for one kind of processes.
+
+        It contains that of the other tenant's alerts, a few milliseconds each.
+        """
+        if self.by_itself is None:
+            return 0.0
+        return 1000 * self.by_itself.cpu_s.get(kind, 0.0) / max(self.by_itself.requests, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +136,9 @@ class SiegeFigures:
     @property
     def failed(self) -> bool:
         """Return whether an accepted alert was lost, or the other tenant got a 5xx or no answer."""
-        other = self.other
-        return bool(self.missing or other.faults or other.server_errors or other.unanswered)
+        others = [self.other, *(attack.by_itself.other for attack in self.attacks if attack.by_itself)]
+        harmed = any(other.faults or other.server_errors or other.unanswered for other in others)
+        return bool(self.missing) or harmed
 
     def find_attack(self, name: str) -> AttackFigures:
         return next(attack for attack in self.attacks if attack.name == name)
@@ -130,31 +146,31 @@ class SiegeFigures:
 
 @dataclass(frozen=True, slots=True)
 class Siege:
-    """`alone_s` is how long each attack named in `alone` (None: all) runs without the others before."""
+    """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others."""
 
     duration_s: float
-    alone_s: float
+    by_itself_s: float
     sizes: Sizes = field(default_factory=Sizes)
-    alone: Sequence[str] | None = None
+    by_itself: Sequence[str] | None = None
     report: Callable[[str], None] = lambda text: None
 
     def run(self, target: Besieged) -> SiegeFigures:
         """Run the siege. All threads have ended when it returns or raises."""
         permit_open_files(self.sizes.idle_connections)
         # The first rows of a tenant wait for nobody, so the other tenant exists before the attack.
-        other = create_tenant(target.url, "other")
+        address = target.url + create_tenant(target.url, "other").generic.path
         attacks = build_attacks(create_tenant(target.url, "attacker"), self.sizes)
         rest = _measure_rest(target)
-        alone = {
-            attack.name: self._measure_alone(attack, target)
+        by_itself = {
+            attack.name: self._measure_by_itself(attack, address, target)
             for attack in attacks
-            if self.alone is None or attack.name in self.alone
+            if self.by_itself is None or attack.name in self.by_itself
         }
         before = [(attack.requests, Counter(attack.statuses)) for attack in attacks]
         self.report(f"{target.store}, all attacks, {self.duration_s:.0f} s")
         meter, other_load = Meter(target.processes).start(), OtherLoad(target.processes)
         with _running(attacks, self.duration_s):
-            sender = OtherSender(target.url + other.generic.path, self.duration_s)
+            sender = OtherSender(address, self.duration_s)
             sender.run()
             other_percent = other_load.get_percent()
             meter.stop()
@@ -167,7 +183,7 @@ class Siege:
                     attack.name,
                     attack.requests - requests,
                     attack.statuses - statuses,
-                    alone.get(attack.name),
+                    by_itself.get(attack.name),
                 )
                 for attack, (requests, statuses) in zip(attacks, before, strict=True)
             ],
@@ -179,14 +195,15 @@ class Siege:
             missing=count_missing([trace_id for attack in attacks for trace_id in attack.accepted]),
         )
 
-    def _measure_alone(self, attack: Attack, target: Besieged) -> tuple[int, dict[str, float]]:
-        self.report(f"{target.store}, {attack.name} alone")
+    def _measure_by_itself(self, attack: Attack, address: str, target: Besieged) -> ByItself:
+        self.report(f"{target.store}, {attack.name} by itself")
         meter, already = Meter(target.processes).start(), attack.requests
-        with _running([attack], self.alone_s) as stopping:
-            stopping.wait()
+        sender = OtherSender(address, self.by_itself_s)
+        with _running([attack], self.by_itself_s):
+            sender.run()
         wait_until(lambda: not run_rows.has_pending(), DRAIN_S, POLL_S)
         meter.stop()
-        return attack.requests - already, meter.cpu_s_by_kind
+        return ByItself(attack.requests - already, meter.cpu_s_by_kind, sender.collect(target.sink))
 
 
 def _measure_rest(target: Besieged) -> dict[str, float]:

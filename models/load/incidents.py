@@ -9,29 +9,15 @@ import peewee
 from models.domain.effects import EntityState, IncidentState
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import PastIncident
+from models.domain.values import list_fields
 from models.store.prepared import Prepared, bind, in_bound, in_bound_pairs, on_found_rows
 from models.store.store import store
 from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentAssignment, IncidentGroup, IncidentResponder
 from models.tables.timers import Timer
 
-# Columns that an IncidentState has besides references, row number, number, status and urgency.
-STATE_COLUMNS = (
-    "unique_id", "incident_key", "title", "summary", "creation_date", "run_started_at", "acknowledged_date",
-    "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating",
-    "escalation_run", "next_step", "paged_someone", "exhausted", "sla_started_at", "sla_acknowledged_at",
-    "timeouts_started_at", "snoozed_at", "snoozed_till",
-)  # fmt: skip
-STATE_REFERENCES = (
-    "account",
-    "team",
-    "service",
-    "assigned_to",
-    "escalation_policy",
-    "sla",
-    "team_priority",
-    "parent",
-)
+# The columns that a state has under the same name: all of its fields but the row number and the number.
+STATE_COLUMNS = tuple(name for name in list_fields(IncidentState) if name in Incident._meta.fields)
 
 
 def _select_entities() -> peewee.ModelSelect:
@@ -115,8 +101,7 @@ def _prepare_states(
     refine: Callable[[peewee.ModelSelect], peewee.ModelSelect] = lambda query: query,
 ) -> Prepared:
     """Prepare a query for incidents as states. `refine` adds an order, a limit or a lock."""
-    names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
-    columns = [getattr(Incident, name) for name in names]
+    columns = [getattr(Incident, name) for name in ("id", "incident_number", *STATE_COLUMNS)]
     return Prepared(lambda: refine(Incident.select(*columns).where(where())))
 
 
@@ -145,11 +130,10 @@ def load_open_incidents(
 
 
 def _build_state(row: tuple[Any, ...]) -> IncidentState:
-    found, number, status, urgency, *rest = row
-    values = dict(zip((*STATE_COLUMNS, *STATE_REFERENCES), rest, strict=True))
-    return IncidentState(
-        status=IncidentStatus(status), urgency=Urgency(urgency), number=number, row=found, **values
-    )
+    found, number, *rest = row
+    values = dict(zip(STATE_COLUMNS, rest, strict=True))
+    values["status"], values["urgency"] = IncidentStatus(values["status"]), Urgency(values["urgency"])
+    return IncidentState(number=number, row=found, **values)
 
 
 _BY_ROW = _prepare_states(lambda: in_bound(Incident.id, "rows"))

@@ -54,6 +54,12 @@ class Incident(Table):
         indexes = ((("account", "incident_number"), True),)
 
 
+# The columns that no decision changes after the creation of an incident. A deleted service leaves None.
+FIXED = frozenset({
+    "unique_id", "account", "incident_key", "service", "team", "creation_date",
+    "context_window_start", "context_window_end",
+})  # fmt: skip
+
 # All columns that a list can filter by, in the order of the list (web/incidents/filters.py). Any combination
 # of filters needs no table rows, and at most one scan of the account's part of the index. Most lists are of
 # open incidents, which are few: they have an index of their own.

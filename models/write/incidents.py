@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
-from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
+from models.load.incidents import STATE_COLUMNS
 from models.store import bulk, own_transaction
 from models.store.peewee_internals import get_table_name
 from models.store.prepared import Prepared, in_bound
 from models.store.store import STORE_ERRORS, db, store
 from models.tables.accounts import Account
-from models.tables.incidents import Incident, IncidentGroup, IncidentLog
+from models.tables.incidents import FIXED, Incident, IncidentGroup, IncidentLog
 from models.write.acknowledgements import count_acknowledged
 
 # How long new incidents wait for their numbers in a transaction of its own.
@@ -18,7 +18,7 @@ NUMBERS_TIMEOUT_S = 1.0
 
 
 def _build_columns(incident: IncidentState) -> dict[str, object]:
-    values = {name: getattr(incident, name) for name in (*STATE_COLUMNS, *STATE_REFERENCES)}
+    values = {name: getattr(incident, name) for name in STATE_COLUMNS}
     return {**values, "status": int(incident.status), "urgency": int(incident.urgency)}
 
 
@@ -78,13 +78,7 @@ def _build_increase(account: int, count: int) -> str:
     return f"UPDATE {table} SET {number} = {number} + {count:d} WHERE id = {account:d} RETURNING {number}"  # noqa: S608
 
 
-# Columns that can change after the creation of an incident; the others never change.
-_MUTABLE = (
-    "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
-    "acknowledged_date", "resolved_date", "collecting", "escalating", "escalation_run", "run_started_at",
-    "next_step", "paged_someone", "exhausted", "sla_started_at", "sla_acknowledged_at",
-    "timeouts_started_at", "parent", "snoozed_at", "snoozed_till",
-)  # fmt: skip
+_MUTABLE = tuple(name for name in STATE_COLUMNS if name not in FIXED)
 
 
 def _update_incidents(incidents: list[IncidentState], incident_rows: Mapping[str, int]) -> None:

@@ -7,22 +7,27 @@ from collections import Counter
 import pytest
 
 from bench.siege import bodies
-from bench.siege.attacks import HeldConnections, Request, Requests, Sizes
+from bench.siege.attacks.attack import Sizes
+from bench.siege.attacks.held_connections import HeldConnections
+from bench.siege.attacks.requests import Request, Requests
 from bench.siege.report import format_figures, list_goals
-from bench.siege.run import AttackFigures, OtherTenant, SiegeFigures
-from pipeline.source_table import SOURCES
-from pipeline.sources.body import RequestBody
+from bench.siege.run import AttackFigures, ByItself, OtherTenant, SiegeFigures
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 from tests.support.polling import wait_until
 from web.app import BODY_LIMIT
 
 ALERT, GROUP = SOURCES["generic"], SOURCES["prometheus"]
 
 
-def build_figures(missing: int = 0, **changes) -> SiegeFigures:
+def build_figures(missing: int = 0, beside_attack: OtherTenant | None = None, **changes) -> SiegeFigures:
     other = OtherTenant(2, Counter({"2xx": 2}), [5.0, 7.0], [20.0, 30.0])
     for name, value in changes.items():
         setattr(other, name, value)
-    attack = AttackFigures("simulate", 3, Counter({"200": 1, "429": 2}), (2, {"web": 0.5}))
+    beside = OtherTenant(1, Counter({"2xx": 1}), [6.0], [25.0])
+    attack = AttackFigures(
+        "simulate", 3, Counter({"200": 1, "429": 2}), ByItself(2, {"web": 0.5}, beside_attack or beside)
+    )
     return SiegeFigures(
         "SQLite", 1.0, [attack], other, {"web": 50.0}, {"web": 60.0}, {"web": 1.0}, 0.0, missing
     )
@@ -46,6 +51,7 @@ def test_the_table_has_each_attack_with_its_statuses_and_its_cpu():
         pytest.param({"unanswered": 1}, True, id="no answer"),
         pytest.param({"faults": ["1 accepted alerts are not processed"]}, True, id="lost"),
         pytest.param({"missing": 1}, True, id="alert of the attacker lost"),
+        pytest.param({"beside_attack": OtherTenant(1, unanswered=1)}, True, id="no answer beside one attack"),
     ],
 )
 def test_a_siege_fails_if_an_alert_is_lost_or_another_tenant_gets_a_5xx(changes, failed):

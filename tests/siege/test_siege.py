@@ -6,7 +6,9 @@ memory decide, so that a slow machine passes too.
 
 import pytest
 
-from bench.siege.attacks import COSTLY_ALERTS, LARGE_BODIES, SIMULATE, TRY, Sizes
+from bench.siege.attacks.alerts import COSTLY_ALERTS, LARGE_BODIES
+from bench.siege.attacks.attack import Sizes
+from bench.siege.attacks.questions import SIMULATE, TRY
 from bench.siege.report import format_figures
 from bench.siege.run import Siege, SiegeFigures, start_on_postgres, start_on_sqlite
 from tests.support import stores
@@ -16,9 +18,9 @@ pytestmark = [pytest.mark.siege, pytest.mark.timeout(300)]
 
 SIEGE = Siege(
     duration_s=20.0,
-    alone_s=2.0,
+    by_itself_s=2.0,
     sizes=Sizes(group=2_000, idle_connections=1_000),
-    alone=(COSTLY_ALERTS, LARGE_BODIES, TRY, SIMULATE),
+    by_itself=(COSTLY_ALERTS, LARGE_BODIES, TRY, SIMULATE),
 )
 # Before these inputs had limits, each cost 5 to 47 s. They take 15 to 115 ms (measured).
 MAX_REQUEST_MS = 500

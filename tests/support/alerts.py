@@ -10,8 +10,8 @@ import peewee
 from models.store.fields import Table
 from models.store.peewee_internals import get_fields, get_table_name, get_values, list_field_names
 from models.tables.events import Receipt
-from pipeline.source_table import STORED_SOURCES
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import STORED_SOURCES
 from tests.support.world import World
 
 _ID_LIKE = {"id", "message"}

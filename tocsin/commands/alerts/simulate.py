@@ -20,9 +20,9 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
 from pipeline.simulation.simulate import MAX_DURATION
-from pipeline.source_table import SOURCES
-from pipeline.sources import generic
-from pipeline.sources.body import BadBody
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import BadBody
+from pipeline.sources.table import SOURCES
 from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import NOBODY
 from tocsin.commands.alerts.why import format_rule, format_stages
@@ -104,6 +104,7 @@ class DurationType(click.ParamType):
 @click.option("--account", "account_id", help="Identifier of the account, if there is more than one.")
 @as_json_option
 def simulate(
+    *,
     service_name: str | None,
     integration_name: str | None,
     at_text: str | None,

@@ -1,0 +1,22 @@
+"""What attacks: a file for each kind of input. Adding one is a file and a line of BUILDERS.
+
+A builder gets the tenant that attacks and the sizes, stores what its attacks need, and yields them. All
+attacks run beside another tenant, first each by itself, then all at the same time (bench/siege/run.py).
+"""
+
+from collections.abc import Callable, Iterable
+
+from bench.siege.attacks import alerts, open_connections, questions
+from bench.siege.attacks.attack import Attack, Sizes
+from bench.siege.tenants import Tenant
+
+BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
+    alerts.build,
+    questions.build,
+    open_connections.build,
+)
+
+
+def build_attacks(tenant: Tenant, sizes: Sizes) -> list[Attack]:
+    """Build all attacks of a tenant."""
+    return [attack for build in BUILDERS for attack in build(tenant, sizes)]
