@@ -164,6 +164,15 @@ def test_only_workers_know_the_queue_library():
     assert {get_package(module) for module in found} == {"workers"}
 
 
+def test_one_function_locks_and_changes_an_incident():
+    """Timers and audits lock many at once. The answer of a responder changes a row of its own only."""
+    found = {
+        module for module, path in list_modules().items() if re.search(r"\block_incident\b", path.read_text())
+    }
+
+    assert found == {"models.load.lane", "models.write.change_incident", "web.incidents.responders"}
+
+
 def test_no_folder_has_too_many_modules():
     folders: dict[Path, int] = {}
     for path in [*list_modules().values(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:

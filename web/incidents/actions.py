@@ -3,20 +3,18 @@
 pipeline.incidents decides what each operation changes, under the locks of all incidents that it changes.
 """
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from marshmallow import validate
 
-from models.domain.effects import ChangeSet, Effect, IncidentState
+from models.domain.effects import Effect, IncidentState
 from models.domain.facts import IncidentContext
 from models.domain.reasons import describe
-from models.load.lane import LockedIncidents, list_slas, lock_incident, lock_with_children
+from models.load.lane import LockedIncidents, list_slas, lock_with_children
 from models.load.oncall_config import load_slas
 from models.store.base import store
 from models.tables.incidents import Incident
-from models.write.apply import apply
 from pipeline import incidents
 from web.http import access, serialization
 from web.http.auth import now, viewer
@@ -33,8 +31,7 @@ from web.http.fields import (
 )
 from web.incidents.incidents import get_policy_ids, load_assignee, lock_round_robin, resolve_references
 from web.incidents.schemas import Reason, fill
-from web.incidents.sub_resource import build_viewer_author
-from workers import queue
+from web.incidents.sub_resource import build_viewer_author, change_as_viewer, write_effects
 
 MAX_SNOOZE = timedelta(days=30)
 # The largest number of incidents that are merged into one. One transaction changes all of them.
@@ -91,14 +88,14 @@ def reassign(incident: str) -> Incident:
     _require_one(values, "assigned_to", "escalation_policy")
     requested = resolve_references(values, row.team)
     note = describe(requested.get("reason", ""))
-    with store().write_transaction():
-        context = lock_round_robin(_lock(row, get_policy_ids(requested)), requested.get("escalation_policy"))
+
+    def decide(context: IncidentContext) -> tuple[Effect, ...]:
+        context = lock_round_robin(context, requested.get("escalation_policy"))
         if requested.get("assigned_to"):
-            effects = incidents.assign(context, load_assignee(requested)["assigned_to"], note)
-        else:
-            effects = incidents.change_policy(context, requested["escalation_policy"], note)
-        channels = _write(row, effects)
-    queue.enqueue_deliveries(channels)
+            return incidents.assign(context, load_assignee(requested)["assigned_to"], note)
+        return incidents.change_policy(context, requested["escalation_policy"], note)
+
+    change_as_viewer(row, decide, policies=get_policy_ids(requested))
     return _reload(row)
 
 
@@ -106,20 +103,21 @@ def snooze(incident: str) -> Incident:
     """Snooze an acknowledged incident. It is triggered again at the end of the snooze."""
     row = access.access_incident(viewer(), incident)
     until = _get_until(serialization.read_as(SNOOZE))
-    with store().write_transaction():
-        context = _lock(row)
+
+    def decide(context: IncidentContext) -> tuple[Effect, ...]:
         obstacle = incidents.check_snooze(context.incident)
         if obstacle:
             reject("incident", obstacle)
-        _write(row, incidents.snooze(context, until))
+        return incidents.snooze(context, until)
+
+    change_as_viewer(row, decide)
     return _reload(row)
 
 
 def unsnooze(incident: str) -> None:
     """End the snooze of an incident early. It stays acknowledged."""
     row = access.access_incident(viewer(), incident)
-    with store().write_transaction():
-        _write(row, incidents.unsnooze(_lock(row)))
+    change_as_viewer(row, incidents.unsnooze)
 
 
 def merge(incident: str) -> Incident:
@@ -134,7 +132,8 @@ def merge(incident: str) -> Incident:
         grandchildren = [grandchild for child in children for grandchild in found.get_children(child)]
         if len(found.get_children(parent)) + len(children) + len(grandchildren) > MAX_CHILDREN:
             reject("incidents", f"No more than {MAX_CHILDREN:,} incidents may be merged into one.")
-        _write(row, incidents.merge(parent, children, grandchildren, build_viewer_author(), now()))
+        merged = incidents.merge(parent, children, grandchildren, build_viewer_author(), now())
+        write_effects(row, merged)
     return _reload(row)
 
 
@@ -153,7 +152,7 @@ def unmerge(incident: str) -> Incident:
             for child in children
         ]
         unmerged = [incidents.unmerge(context, parent) for context in contexts]
-        _write(row, (effect for effects in unmerged for effect in effects))
+        write_effects(row, (effect for effects in unmerged for effect in effects))
     return _reload(row)
 
 
@@ -181,13 +180,6 @@ def _find_incidents(references: list[str]) -> list[Incident]:
     return [found[reference] for reference in references]
 
 
-def _lock(row: Incident, policies: Iterable[int] = ()) -> IncidentContext:
-    found = lock_incident(row.id, build_viewer_author(), now(), policies)
-    if found is None:
-        raise NotFound
-    return found
-
-
 def _lock_for_merge(
     row: Incident, children_rows: list[Incident]
 ) -> tuple[LockedIncidents, IncidentState, list[IncidentState]]:
@@ -199,11 +191,6 @@ def _lock_for_merge(
     if any(incident.id not in found.incidents for incident in (row, *children_rows)):
         raise NotFound
     return found, found.incidents[row.id], [found.incidents[incident.id] for incident in children_rows]
-
-
-def _write(row: Incident, effects: Iterable[Effect]) -> frozenset[int]:
-    """Write the effects on an incident and its merged incidents; return the channels with new messages."""
-    return apply(ChangeSet(effects=list(effects)), {row.unique_id: row.id}).channels
 
 
 def _reload(row: Incident) -> Incident:

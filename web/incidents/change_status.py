@@ -1,13 +1,11 @@
 """Acknowledge or resolve an incident for a reader of a message, whatever way the answer came."""
 
 from datetime import datetime
-from functools import partial
 
-from models.domain.effects import Author, ChangeSet
+from models.domain.effects import Author, Effect
+from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason
-from models.load.lane import lock_incident
-from models.store.base import store
-from models.write.apply import apply
+from models.write.change_incident import change_incident
 from pipeline import incidents
 from pipeline.messages.content import ACTIONS
 from workers import queue
@@ -19,10 +17,8 @@ def change_status(incident: int, author: Author, action: str, why: Reason, now: 
     The caller may have opened the transaction, and workers find the messages only after its commit.
     """
     to, allowed = ACTIONS[action]
-    with store().write_transaction():
-        context = lock_incident(incident, author, now)
-        if context is None or context.incident.status not in allowed:
-            return False
-        written = apply(ChangeSet(effects=list(incidents.change_status(context, to, why))))
-        store().after_commit(partial(queue.enqueue_deliveries, written.channels))
-    return True
+
+    def decide(context: IncidentContext) -> tuple[Effect, ...] | None:
+        return incidents.change_status(context, to, why) if context.incident.status in allowed else None
+
+    return change_incident(incident, author, decide, now, queue.enqueue_deliveries) is not None

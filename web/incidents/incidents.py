@@ -3,16 +3,16 @@
 pipeline.incidents decides each change under the lock of the service, as for alerts and timers.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from models.domain.effects import Author, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
+from models.domain.effects import Author, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts, ServiceFacts
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from models.load.lane import load_service_config, lock_incident
+from models.load.lane import load_service_config
 from models.load.notification_facts import load_notifications
 from models.load.oncall_config import load_people, lock_next_target
 from models.store.base import store
@@ -20,14 +20,14 @@ from models.store.ids import make_short_id
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Priority, Sla, Team
-from models.write.apply import apply
+from models.write.change_incident import write_changes
 from pipeline import incidents
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from web.http import access, serialization
 from web.http.auth import now, viewer
-from web.http.errors import NotFound, reject
+from web.http.errors import reject
 from web.incidents.schemas import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
-from web.incidents.sub_resource import build_viewer_author
+from web.incidents.sub_resource import build_viewer_author, change_as_viewer
 from web.services.services import get_team_row, get_usable_policy
 from web.teams.teams import get_account_member
 from workers import queue
@@ -48,41 +48,35 @@ def create() -> Incident:
     service = _find_service(values.pop("service"))
     requested = resolve_references(values, service.team)
     with store().write_transaction():
-        opened = open_incident(service.id, requested, build_viewer_author(), now())
-        if opened is None:
+        unique_id = open_incident(service.id, requested, build_viewer_author(), now())
+        if unique_id is None:
             reject("service", "The service was deleted meanwhile.")
-    unique_id, channels = opened
-    queue.enqueue_deliveries(channels)
     return fill([Incident.get(Incident.unique_id == unique_id)])[0]
 
 
-def open_incident(
-    service: int, requested: dict[str, Any], author: Author, at: datetime
-) -> tuple[str, Collection[int]] | None:
+def open_incident(service: int, requested: dict[str, Any], author: Author, at: datetime) -> str | None:
     """Open an incident with the requested values in a service (row number). Needs a write transaction.
 
-    Return its unique_id and the channels with new messages; None: the service was deleted.
+    Return its unique_id; None: the service was deleted.
     """
     found = load_service_config(service, get_policy_ids(requested), slas=get_sla_ids(requested))
     if found is None:
         return None
     new = _build_new(load_assignee(requested))
-    written = apply(ChangeSet(effects=list(_open(new, *found, author, at))))
-    return new.unique_id, written.channels
+    write_changes(_open(new, *found, author, at), {}, queue.enqueue_deliveries)
+    return new.unique_id
 
 
 def update(incident: str) -> Incident:
     """Update an incident. A service in the body is ignored."""
     row = access.access_incident(viewer(), incident)
     requested = resolve_references(serialization.read_as(CHANGE, partial=True), row.team)
-    with store().write_transaction():
-        context = lock_incident(
-            row.id, build_viewer_author(), now(), get_policy_ids(requested), get_sla_ids(requested)
-        )
-        if context is None:
-            raise NotFound
-        written = apply(ChangeSet(effects=_decide(context, load_assignee(requested))))
-    queue.enqueue_deliveries(written.channels)
+    change_as_viewer(
+        row,
+        lambda context: _decide(context, load_assignee(requested)),
+        policies=get_policy_ids(requested),
+        slas=get_sla_ids(requested),
+    )
     return fill([Incident.get_by_id(row.id)])[0]
 
 

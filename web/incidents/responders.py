@@ -1,12 +1,14 @@
 """Responders, who are asked to help with an incident: contract sections 3.8 and 4.4, row 7."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import peewee
 from marshmallow import fields
 
-from models.domain.effects import ChangeSet
+from models.domain.effects import Effect
 from models.domain.enums import ResponseStatus
+from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
@@ -14,7 +16,6 @@ from models.store.ids import make_short_id
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentResponder
 from models.tables.teams import EscalationPolicy
-from models.write.apply import apply
 from models.write.notifications import cancel_by_key
 from schedules.escalation.responders import ResponderRequest, build_key_prefix, request_responders
 from web.http import serialization
@@ -22,10 +23,15 @@ from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username, explain
 from web.incidents.schemas import Summary
-from web.incidents.sub_resource import IncidentResource, build_viewer_author, get_author_name, log_change
+from web.incidents.sub_resource import (
+    IncidentResource,
+    build_viewer_author,
+    change_as_viewer,
+    get_author_name,
+    log_change,
+)
 from web.services.services import get_usable_policy
 from web.teams.teams import get_account_member
-from workers import queue
 
 
 class ResponderSchema(Schema):
@@ -92,24 +98,19 @@ class Responders(IncidentResource[IncidentResponder]):
         incident = self.get_parent(**ids)
         values = self.check_values(serialization.read_as(self.schema), incident, None)
         user, policy = values["user"], values["escalation_policy"]
-        with self.transaction():
-            found = lock_incident(incident.id, build_viewer_author(), now(), [policy.id] if policy else [])
-            if found is None:
-                raise NotFound
+        unique_id = make_short_id()
+
+        def decide(context: IncidentContext) -> Iterable[Effect]:
             self._require_new(incident, values)
-            responder_request = ResponderRequest(
-                make_short_id(),
-                next(iter(load_people([user.username]).values()), None) if user else None,
-                found.config.policies.get(policy.id) if policy else None,
-                values.get("subject"),
-                values.get("message"),
-            )
-            if not (responder_request.person or responder_request.policy):
+            person = next(iter(load_people([user.username]).values()), None) if user else None
+            found = context.config.policies.get(policy.id) if policy else None
+            if not (person or found):
                 reject("user", "The user or escalation policy no longer exists.")
-            effects = request_responders(found, [responder_request])
-            written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
-        queue.enqueue_deliveries(written.channels)
-        return self.find_by_id(incident, responder_request.unique_id)
+            request = ResponderRequest(unique_id, person, found, values.get("subject"), values.get("message"))
+            return request_responders(context, [request])
+
+        change_as_viewer(incident, decide, policies=[policy.id] if policy else [])
+        return self.find_by_id(incident, unique_id)
 
     def check_values(
         self, values: dict[str, Any], parent: Incident, row: IncidentResponder | None

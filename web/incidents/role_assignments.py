@@ -6,17 +6,21 @@ import peewee
 from marshmallow import fields
 
 from models.domain import facts
-from models.domain.effects import ChangeSet
 from models.domain.reasons import make_reason
 from models.store.ids import make_uuid
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment
 from models.tables.teams import IncidentRole
-from models.write.apply import apply
 from pipeline import incidents
 from web.http.auth import now, viewer
 from web.http.fields import Moment, Reference, Schema, Text, Username, explain
-from web.incidents.sub_resource import IncidentResource, build_viewer_author, get_author_name, log_change
+from web.incidents.sub_resource import (
+    IncidentResource,
+    build_viewer_author,
+    get_author_name,
+    log_change,
+    write_effects,
+)
 from web.services.services import get_team_row
 from web.teams.teams import get_account_member
 
@@ -73,7 +77,7 @@ class Assignments(IncidentResource[IncidentAssignment]):
             build_viewer_author(),
             now(),
         )
-        apply(ChangeSet(effects=list(effects)), {parent.unique_id: parent.id})
+        write_effects(parent, effects)
         made: IncidentAssignment = of_role.get()
         return made
 

@@ -1,16 +1,20 @@
 """Resources of an incident, such as notes. They are not configuration. The timeline records each write."""
 
-from models.domain.effects import Author, ChangeSet, RecordLog
+from collections.abc import Iterable
+
+from models.domain.effects import Author, Effect, RecordLog
 from models.domain.enums import AuthorKind
 from models.domain.reasons import Reason
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
-from models.write.apply import apply
+from models.write.change_incident import Decide, change_incident, write_changes
 from web.http import access
 from web.http.access import Row
 from web.http.auth import now, viewer
+from web.http.errors import NotFound
 from web.http.permissions import get_permissions
 from web.http.resource import Resource
+from workers import queue
 
 
 class IncidentResource(Resource[Row, Incident]):
@@ -29,10 +33,26 @@ def build_viewer_author() -> Author:
     return Author(AuthorKind.USER, get_display_name(user), user=user.id)
 
 
+def change_as_viewer(
+    incident: Incident, decide: Decide, *, policies: Iterable[int] = (), slas: Iterable[int] = ()
+) -> None:
+    """Change an incident in the name of the viewer, as change_incident(). Raise NotFound if it is deleted."""
+    author = build_viewer_author()
+    before = change_incident(
+        incident.id, author, decide, now(), queue.enqueue_deliveries, policies=policies, slas=slas
+    )
+    if before is None:
+        raise NotFound
+
+
+def write_effects(incident: Incident, effects: Iterable[Effect]) -> None:
+    """Write effects on an incident, in the transaction of the caller. Those that change it need its lock."""
+    write_changes(effects, {incident.unique_id: incident.id}, queue.enqueue_deliveries)
+
+
 def log_change(incident: Incident, what: str, why: Reason) -> None:
     """Record a change by the viewer in the incident timeline, in the transaction of the caller."""
-    log = RecordLog(incident.unique_id, now(), what, why, build_viewer_author())
-    apply(ChangeSet(effects=[log]), {incident.unique_id: incident.id})
+    write_effects(incident, [RecordLog(incident.unique_id, now(), what, why, build_viewer_author())])
 
 
 def get_author_name() -> str:

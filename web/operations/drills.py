@@ -1,6 +1,5 @@
 """Drills: open an incident on purpose, and report who acknowledged (under /api/tocsin/)."""
 
-from collections.abc import Collection
 from datetime import datetime, timedelta
 
 import peewee
@@ -23,7 +22,6 @@ from web.http.rate_limit import Limits
 from web.incidents.incidents import open_incident
 from web.incidents.sub_resource import build_viewer_author
 from web.incidents.timeline import NotificationSchema
-from workers import queue
 
 MAX_DURATION = timedelta(hours=1)
 # A drill notifies real people.
@@ -106,9 +104,7 @@ def create() -> DrillReport:
         started = start(policy, service, build_viewer_author(), now())
     if started is None:
         reject("policy", f"The account has {MAX_OPEN} drills that have not ended.")
-    drill, channels = started
-    queue.enqueue_deliveries(channels)
-    return build_drill_report(drill)
+    return build_drill_report(started)
 
 
 def retrieve(drill_id: str) -> DrillReport:
@@ -128,10 +124,8 @@ def retrieve(drill_id: str) -> DrillReport:
     return build_drill_report(drill)
 
 
-def start(
-    policy: EscalationPolicy, service: Service, author: Author, at: datetime
-) -> tuple[Drill, Collection[int]] | None:
-    """Start a drill, and return it with the channels that have new messages. Needs a write transaction.
+def start(policy: EscalationPolicy, service: Service, author: Author, at: datetime) -> Drill | None:
+    """Start a drill and return it. Needs a write transaction.
 
     None: the account has enough drills, or the service was deleted.
     """
@@ -147,11 +141,10 @@ def start(
         "urgency": Urgency.HIGH,
         "escalation_policy": policy.id,
     }
-    opened = open_incident(service.id, requested, author, at)
-    if opened is None:
+    unique_id = open_incident(service.id, requested, author, at)
+    if unique_id is None:
         return None
-    unique_id, channels = opened
-    drill = Drill.create(
+    drill: Drill = Drill.create(
         unique_id=make_uuid(),
         creation_date=at,
         account=account,
@@ -159,7 +152,7 @@ def start(
         policy=policy.name,
         ends_at=at + MAX_DURATION,
     )
-    return drill, channels
+    return drill
 
 
 def _find_policy(account: Account, unique_id: str) -> EscalationPolicy:

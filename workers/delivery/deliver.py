@@ -155,7 +155,7 @@ def fail_over_late(now: datetime | None = None) -> None:
     at = now or store().now()
     down = [channel for channel, runtime in _runtimes.items() if runtime.is_down()]
     for message in fail_over.fail_over_late(at, down):
-        enqueue(take_steps_early(message, at))
+        take_steps_early(message, at, enqueue)
 
 
 def send_due(channel: int, now: datetime | None = None) -> int:
@@ -264,7 +264,7 @@ def _finish(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) 
     """Count the attempt. If its notifications failed, see whether the next step must be taken early."""
     _count(channel, attempt, counts)
     if counts.get(NotificationStatus.FAILED):
-        enqueue(take_steps_early(attempt.message.row, attempt.at))
+        take_steps_early(attempt.message.row, attempt.at, enqueue)
 
 
 def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -> None:

@@ -4,34 +4,30 @@ from datetime import datetime
 
 import structlog
 
-from models.domain.effects import Author, ChangeSet
+from models.domain.effects import Author
 from models.domain.enums import AuthorKind, MessageStatus, NotificationKind, NotificationStatus
-from models.load.lane import lock_incident
-from models.store.base import store
 from models.tables.notifications import Message, Notification, get_reason_key
-from models.write.apply import apply
+from models.write.change_incident import Enqueue, change_incident
 from pipeline.incidents.escalation_run import take_step_early
 from schedules.escalation.person_notifications import build_key_prefix
 
 log = structlog.get_logger()
 
 
-def take_steps_early(message: int, now: datetime) -> frozenset[int]:
-    """Take the next step for the incidents of a message that could not be sent.
+def take_steps_early(message: int, now: datetime, enqueue: Enqueue) -> None:
+    """Take the next step for the incidents of a message that could not be sent, and enqueue its messages.
 
-    Return the channels of the new messages. Without transaction: it locks incidents before notifications.
+    Without transaction: it locks incidents before notifications.
     """
     failed = Notification.select(Notification.incident, Notification.key).where(
         Notification.message == message,
         Notification.kind == NotificationKind.ESCALATION,
         Notification.state.in_([NotificationStatus.FAILED, NotificationStatus.PENDING]),
     )
-    channels: frozenset[int] = frozenset()
     for incident, key in sorted(set(failed.tuples())):
         run, step = get_reason_key(key).split(":")
         if not _is_anybody_notified(incident, key):
-            channels |= _take_step(incident, int(run), int(step), now)
-    return channels
+            _take_step(incident, int(run), int(step), now, enqueue)
 
 
 def _is_anybody_notified(incident: int, key: str) -> bool:
@@ -51,16 +47,10 @@ def _is_anybody_notified(incident: int, key: str) -> bool:
     return bool(found.exists())
 
 
-def _take_step(incident: int, run: int, step: int, now: datetime) -> frozenset[int]:
+def _take_step(incident: int, run: int, step: int, now: datetime, enqueue: Enqueue) -> None:
     author = Author(AuthorKind.TIMER, "delivery")
-    with store().write_transaction():
-        context = lock_incident(incident, author, now)
-        if context is None:
-            return frozenset()
-        effects = take_step_early(context, run, step)
-        if not effects:
-            return frozenset()
-        rows = {context.incident.unique_id: incident}
-        channels = apply(ChangeSet(effects=list(effects)), rows).channels
-    log.info("escalation step taken early", incident=context.incident.unique_id, step=step)
-    return channels
+    taken = change_incident(
+        incident, author, lambda context: take_step_early(context, run, step) or None, now, enqueue
+    )
+    if taken is not None:
+        log.info("escalation step taken early", incident=taken.unique_id, step=step)

@@ -4,14 +4,14 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from models.domain.effects import Author, ChangeSet
+from models.domain.effects import Author, Effect
 from models.domain.enums import AuthorKind, IncidentStatus, NotificationStatus
+from models.domain.facts import IncidentContext
 from models.domain.reasons import Reason, make_reason
-from models.load.lane import lock_incident
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.incidents import Drill, Incident
 from models.tables.notifications import Notification
-from models.write.apply import apply
+from models.write.change_incident import change_incident
 from pipeline import incidents
 from workers.delivery import deliver
 
@@ -28,32 +28,29 @@ def end_drills(now: datetime | None = None) -> int:
         for drill in list(Drill.select().where(Drill.done_at.is_null())):
             at = now or store().now()
             try:
-                with store().write_transaction():
-                    channels = _end(drill, at)
+                is_over = _end(drill, at)
             except STORE_ERRORS as error:
                 # Its service may be locked. The drills of others still end.
                 log.warning("a drill could not be ended yet", error=type(error).__name__)
                 continue
-            if channels is not None:
-                ended += 1
-                deliver.enqueue(channels)
+            ended += is_over
     return ended
 
 
-def _end(drill: Drill, at: datetime) -> frozenset[int] | None:
-    """End a drill if it is over. Return the channels with new messages; None: it goes on."""
+def _end(drill: Drill, at: datetime) -> bool:
+    """End a drill and resolve its incident. Return whether the drill is over."""
+
+    def decide(context: IncidentContext) -> tuple[Effect, ...] | None:
+        why = _find_end(drill, Incident.get_by_id(drill.incident_id), at)
+        if why is None:
+            return None
+        query = Drill.update(done_at=at, outcome=why)
+        if not query.where(Drill.id == drill.id, Drill.done_at.is_null()).execute():
+            return None
+        return incidents.change_status(context, IncidentStatus.RESOLVED, make_reason("drill_over").add(why))
+
     author = Author(AuthorKind.TIMER, "drill")
-    context = lock_incident(drill.incident_id, author, at)
-    if context is None:
-        return None
-    why = _find_end(drill, Incident.get_by_id(drill.incident_id), at)
-    if why is None:
-        return None
-    query = Drill.update(done_at=at, outcome=why)
-    if not query.where(Drill.id == drill.id, Drill.done_at.is_null()).execute():
-        return None
-    effects = incidents.change_status(context, IncidentStatus.RESOLVED, make_reason("drill_over").add(why))
-    return apply(ChangeSet(effects=list(effects))).channels
+    return change_incident(drill.incident_id, author, decide, at, deliver.enqueue) is not None
 
 
 def _find_end(drill: Drill, incident: Incident, at: datetime) -> Reason | None:

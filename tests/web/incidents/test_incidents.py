@@ -15,7 +15,7 @@ from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Sla
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod, NotificationRule
-from web.incidents import incidents
+from models.write import change_incident
 
 INCIDENTS = "/api/incidents/"
 
@@ -277,13 +277,13 @@ def test_an_incident_stays_when_its_service_is_deleted(ask, create_incident, wor
 
 def test_a_user_who_is_removed_at_the_same_time_is_not_assigned(ask, world, monkeypatch):
     ask("POST", "/api/incidents/", {"title": "x", "service": world.service.unique_id})
-    found = incidents.lock_incident
+    found = change_incident.lock_incident
 
     def assign_after_removal(*arguments, **more):
         User.update(removed_at=store().now()).where(User.id == world.bob.id).execute()
         return found(*arguments, **more)
 
-    monkeypatch.setattr(incidents, "lock_incident", assign_after_removal)
+    monkeypatch.setattr(change_incident, "lock_incident", assign_after_removal)
     refused = ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}, scheme="Token")
 
     assert refused.status_code == 400

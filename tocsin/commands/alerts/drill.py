@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 
@@ -62,9 +62,8 @@ def drill(
     open_store(settings.database_url, settings.home)
     with connection():
         require_schema()
-        started, channels = _start(find_account(account_id), policy_name, service_name)
         with queue.connected(settings.redis_url or get_url(settings.home)):
-            queue.enqueue_deliveries(channels)
+            started = _start(find_account(account_id), policy_name, service_name)
         report = build_drill_report(started)
         if not as_json:
             click.echo(to_printable(f"drill started: incident #{report.incident_number}"))
@@ -78,7 +77,7 @@ def drill(
         raise click.exceptions.Exit(PROBLEMS_FOUND)
 
 
-def _start(account: Account, policy_name: str, service_name: str | None) -> tuple[Drill, Collection[int]]:
+def _start(account: Account, policy_name: str, service_name: str | None) -> Drill:
     policies = list(
         drills.select_policies(account).where(
             (EscalationPolicy.name == policy_name) | (EscalationPolicy.unique_id == policy_name)

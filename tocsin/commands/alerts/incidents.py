@@ -9,16 +9,16 @@ from typing import TypeVar
 import click
 import structlog
 
-from models.domain.effects import Author, ChangeSet
+from models.domain.effects import Author, Effect
 from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.facts import IncidentContext
 from models.domain.reasons import make_reason
-from models.load.lane import lock_incident
 from models.reports import recent, trace_ids
 from models.reports.recent import RecentAlert, RecentIncident
 from models.store.base import connection, open_store, store
 from models.store.migrate import require_schema
 from models.tables.incidents import Incident
-from models.write.apply import apply
+from models.write.change_incident import change_incident
 from pipeline import incidents as decisions
 from runtime import logs
 from runtime.redis_socket import get_url
@@ -112,25 +112,24 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
     require_data(settings)
     open_store(settings.database_url, settings.home)
     author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
-    with connection():
+    if to is IncidentStatus.ACKNOWLEDGED:
+        why = make_reason("acknowledged_by_command", by=author.name)
+    else:
+        why = make_reason("resolved_by_command", by=author.name)
+
+    def decide(context: IncidentContext) -> tuple[Effect, ...]:
+        if context.incident.status is IncidentStatus.RESOLVED and to is not IncidentStatus.RESOLVED:
+            raise click.ClickException(f"incident #{number} is resolved already")
+        return decisions.change_status(context, to, why)
+
+    with connection(), queue.connected(settings.redis_url or get_url(settings.home)):
         require_schema()
         account = find_account(account_id)
-        with store().write_transaction():
-            row = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
-            context = lock_incident(row.id, author, store().now()) if row else None
-            if context is None:
-                raise click.ClickException(f"there is no incident #{number}")
-            before = context.incident.status
-            if before is IncidentStatus.RESOLVED and to is not before:
-                raise click.ClickException(f"incident #{number} is resolved already")
-            if to is IncidentStatus.ACKNOWLEDGED:
-                why = make_reason("acknowledged_by_command", by=author.name)
-            else:
-                why = make_reason("resolved_by_command", by=author.name)
-            written = apply(ChangeSet(effects=list(decisions.change_status(context, to, why))))
-    with queue.connected(settings.redis_url or get_url(settings.home)):
-        queue.enqueue_deliveries(written.channels)
-    already = " already" if before is to else ""
+        row = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
+        before = row and change_incident(row.id, author, decide, store().now(), queue.enqueue_deliveries)
+    if before is None:
+        raise click.ClickException(f"there is no incident #{number}")
+    already = " already" if before.status is to else ""
     click.echo(to_printable(f"incident #{number} {row.title} is {to.name.lower()}{already}"))
 
 
