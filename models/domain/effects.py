@@ -274,12 +274,13 @@ class CancelNotifications(Value, frozen=True):
 
 
 class AddNote(Value, frozen=True):
-    """Add a note to an incident."""
+    """Add a note of a user (row number) to an incident; None: of an alert rule."""
 
     incident: str
     unique_id: str
     text: str
     at: datetime
+    user: int | None = None
 
 
 class AddTag(Value, frozen=True):

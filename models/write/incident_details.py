@@ -37,9 +37,8 @@ def _build_record(detail: Detail, incident_rows: Mapping[str, int], **columns: o
 
 
 def write_notes(notes: Iterable[AddNote], incident_rows: Mapping[str, int]) -> None:
-    bulk.insert(
-        IncidentNote, [_build_record(note, incident_rows, user=None, note=note.text) for note in notes]
-    )
+    records = [_build_record(note, incident_rows, user=note.user, note=note.text) for note in notes]
+    bulk.insert(IncidentNote, records)
 
 
 def write_tags(tags: Iterable[AddTag], incident_rows: Mapping[str, int]) -> None:

@@ -1,9 +1,12 @@
 """Notes of people and rules on an incident: contract section 3.8."""
 
+from datetime import datetime
+
 import peewee
 from flask import Response
 from marshmallow import fields
 
+from models.domain.effects import AddNote, Author, RecordLog
 from models.domain.reasons import make_reason
 from models.store.ids import make_short_id
 from models.tables.accounts import User, get_display_name
@@ -13,7 +16,13 @@ from web.http.auth import now, viewer
 from web.http.fields import Moment, Number, RawData, Schema, Text, Username, explain
 from web.http.permissions import MANAGER
 from web.incidents.schemas import Summary
-from web.incidents.sub_resource import IncidentResource, get_author_name, log_change
+from web.incidents.sub_resource import (
+    IncidentResource,
+    build_viewer_author,
+    get_author_name,
+    log_change,
+    write_effects,
+)
 
 # Author of a note that a rule wrote.
 RULE_AUTHOR = "Alert rule"
@@ -79,12 +88,12 @@ class IncidentNotes(IncidentResource[IncidentNote]):
             paging.build_page(rows, paging.read_page(), show, count=rows.count())
         )
 
-    def insert(self, parent: Incident, values: dict[str, object]) -> IncidentNote:
-        made = IncidentNote.create(
-            unique_id=make_short_id(), incident=parent, user=viewer().user, creation_date=now(), **values
-        )
-        log_change(parent, "noted", make_reason("note_written", by=get_author_name()))
-        return made
+    def create(self, **ids: str) -> IncidentNote:
+        parent = self.get_parent(**ids)
+        text = serialization.read_as(self.schema)["note"]
+        with self.transaction():
+            unique_id = write_note(parent, text, build_viewer_author(), now())
+        return self._set_parent(parent, self.find_by_id(parent, unique_id))
 
     def change(self, row: IncidentNote, values: dict[str, object]) -> None:
         _require_author(row)
@@ -95,6 +104,14 @@ class IncidentNotes(IncidentResource[IncidentNote]):
         _require_author(row)
         super().remove(row)
         log_change(row.incident, "noted", make_reason("note_deleted", by=get_author_name()))
+
+
+def write_note(incident: Incident, text: str, author: Author, at: datetime) -> str:
+    """Write a note of a person and the entry in the incident timeline. Return its unique_id."""
+    note = AddNote(incident.unique_id, make_short_id(), text, at, author.user)
+    why = make_reason("note_written", by=author.name)
+    write_effects(incident, [note, RecordLog(incident.unique_id, at, "noted", why, author)])
+    return note.unique_id
 
 
 def _require_author(row: IncidentNote) -> None:

@@ -19,7 +19,6 @@ from models.domain.reasons import Reason, make_reason
 from models.links import signed_links
 from models.reports.alert_trace import load_notification_entries
 from models.store.base import store
-from models.store.ids import make_short_id
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
@@ -33,6 +32,7 @@ from web.http.auth import now
 from web.http.errors import Forbidden, NotFound
 from web.http.response_headers import PRIVATE_HEADERS
 from web.incidents.change_status import change_status
+from web.incidents.notes import write_note
 from web.pages.base import render_page
 from web.pages.link_rights import may_use
 from web.pages.web_push import build_paths, is_fresh, subscribe
@@ -79,7 +79,9 @@ def act(token: str) -> Response:
         change_status(found.incident.id, author, action, _explain(action, name), now())
     note = clean_text(request.form.get("note", ""), NOTE_LIMIT)
     if action not in ACTIONS and note and found.may_act:
-        _add_note(found, note)
+        author = Author(AuthorKind.LINK, get_display_name(found.user), user=found.user.id)
+        with store().write_transaction():
+            write_note(found.incident, note, author, now())
     # After the redirect, a reload of the page is a GET, so the action is not repeated.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     response = redirect(f"{prefix}{request.path}", 303)
@@ -133,19 +135,6 @@ def _explain(action: str, by: str) -> Reason:
     if action == "acknowledge":
         return make_reason("acknowledged_by_link", by=by)
     return make_reason("resolved_by_link", by=by)
-
-
-def _add_note(opened: OpenedLink, note: str) -> None:
-    name, at = get_display_name(opened.user), now()
-    why = make_reason("note_written", by=name)
-    with store().write_transaction():
-        IncidentNote.create(
-            unique_id=make_short_id(), incident=opened.incident, user=opened.user, note=note, creation_date=at
-        )
-        IncidentLog.create(
-            incident=opened.incident, at=at, what="noted", reason=why, author_kind=AuthorKind.LINK,
-            user=opened.user,
-        )  # fmt: skip
 
 
 def _render_incident(opened: OpenedLink, token: str) -> Response:
