@@ -69,6 +69,7 @@ from bench.traffic import Way
 @click.pass_context
 def main(
     context: click.Context,
+    *,
     own: bool,
     quick: bool,
     peers: bool,

@@ -35,6 +35,7 @@ PURE_LIBRARIES = {
 CLOCKS = ("datetime.now(", "utcnow(", "time.time(", "monotonic(", "date.today(")
 
 MAX_MODULES_IN_A_FOLDER = 18
+MAX_POSITIONAL_PARAMETERS = 9
 
 
 @cache
@@ -171,6 +172,20 @@ def test_one_function_locks_and_changes_an_incident():
     }
 
     assert found == {"models.load.lane", "models.write.change_incident", "web.incidents.responders"}
+
+
+def test_no_function_has_too_many_positional_parameters():
+    """More than these belong to a value, or are named in each call. Options of a command are keyword-only."""
+    paths = [*list_modules().values(), *sorted((ROOT / "bench").rglob("*.py"))]
+    found = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and len(node.args.posonlyargs) + len(node.args.args) > MAX_POSITIONAL_PARAMETERS
+    ]
+
+    assert found == []
 
 
 def test_no_folder_has_too_many_modules():

@@ -21,7 +21,7 @@ from granian.http import HTTP1Settings
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from tocsin.server.bodies import Bodies
-from tocsin.server.request import Request, Watcher
+from tocsin.server.request import Request, Serving, Watcher
 from tocsin.server.shares import Shares
 from web.server_interface import Accept, BuildRefusal, accept_nothing, refuse_in_json
 
@@ -88,13 +88,12 @@ def run(
     bodies, active = Bodies(), set[str]()
     host, port = listening.getsockname()[:2]
     server = {"SERVER_NAME": host, "SERVER_PORT": str(port)}
+    serving = Serving(app, server, bodies, shares, active, accept, build_refusal)
 
     def begin(watcher: Watcher) -> None:
         # An exception here would reach code that does not expect one.
         try:
-            Request(
-                watcher.scope, watcher.proto, app, server, bodies, shares, active, accept, build_refusal
-            ).begin()
+            Request(watcher.scope, watcher.proto, serving).begin()
         except Exception:
             log.exception("a request could not be read")
 

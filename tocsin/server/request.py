@@ -8,6 +8,7 @@ import io
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 from wsgiref.types import WSGIApplication, WSGIEnvironment
@@ -27,8 +28,6 @@ from web.server_interface import (
     Accept,
     BuildRefusal,
     Headers,
-    accept_nothing,
-    refuse_in_json,
 )
 
 log = structlog.get_logger()
@@ -118,6 +117,23 @@ def _write(_: bytes) -> None:
     raise NotImplementedError("the application must return the body")
 
 
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What all requests of a process share.
+
+    `server`: the parts of the environment that name the server. `active`: the clients (IP:PORT) that get an
+    answer now.
+    """
+
+    app: WSGIApplication
+    server: Mapping[str, str]
+    bodies: Bodies
+    shares: Shares
+    active: set[str]
+    accept: Accept
+    build_refusal: BuildRefusal
+
+
 class Request:
     """A request from its headers to its answer. Its methods run one after the other, in any threads.
 
@@ -125,12 +141,7 @@ class Request:
     """
 
     __slots__ = (
-        "_accept",
-        "_active",
-        "_app",
         "_arrived_at",
-        "_bodies",
-        "_build_refusal",
         "_cancelled_with",
         "_chunks",
         "_environ",
@@ -143,28 +154,14 @@ class Request:
         "_path",
         "_proto",
         "_scope",
-        "_server",
-        "_shares",
+        "_serving",
         "_size",
         "client",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        scope: Scope,
-        proto: Connection,
-        app: WSGIApplication,
-        server: Mapping[str, str],
-        bodies: Bodies,
-        shares: Shares,
-        active: set[str],
-        accept: Accept = accept_nothing,
-        build_refusal: BuildRefusal = refuse_in_json,
-    ) -> None:
-        self._scope, self._proto, self._app, self._server = scope, proto, app, server
-        self._accept, self._build_refusal = accept, build_refusal
+    def __init__(self, scope: Scope, proto: Connection, serving: Serving) -> None:
+        self._scope, self._proto, self._serving = scope, proto, serving
         self._environ: WSGIEnvironment | None = None
-        self._bodies, self._shares, self._active = bodies, shares, active
         self._path: str = scope.path
         self._max_bytes = CALLBACK_BYTES if self._path.startswith(CALLBACK_PATHS) else MAX_BYTES
         self._headers: Headers = scope.headers.items()
@@ -190,13 +187,13 @@ class Request:
             self._admit()
         elif length is not None and length <= SMALL_BYTES:
             self._expected = length
-            self._bodies.add(self, is_large=False)
+            self._serving.bodies.add(self, is_large=False)
             self._future = self._proto()
             self._future.add_done_callback(self._end_small)
         else:
             self._expected = length
             self._is_large = True
-            self._bodies.add(self, is_large=True)
+            self._serving.bodies.add(self, is_large=True)
             self._proto.__aiter__()
             self._receive_chunk()
 
@@ -210,7 +207,7 @@ class Request:
             future.cancel()
 
     def _end_small(self, future: Future) -> None:
-        self._bodies.discard(self)
+        self._serving.bodies.discard(self)
         if self._cancelled_with is not None and future.cancelled():
             self._end_error(self._cancelled_with)
             return
@@ -236,7 +233,7 @@ class Request:
             return
         self._chunks.append(chunk)
         self._size += len(chunk)
-        if not self._bodies.reserve(len(chunk)):
+        if not self._serving.bodies.reserve(len(chunk)):
             self._size -= len(chunk)
             self._end_large(503)
         elif is_too_fragmented(len(self._chunks), self._size):
@@ -251,7 +248,7 @@ class Request:
         self._end(status, CLOSE, *((RETRY_AFTER,) if status == 503 else ()))
 
     def _end_large(self, error: int | None) -> None:
-        self._bodies.discard(self)
+        self._serving.bodies.discard(self)
         if error is None:
             self._admit()
         else:
@@ -275,25 +272,25 @@ class Request:
     def _admit(self) -> None:
         self._future = None
         self._arrived_at = time.monotonic()
-        self._active.add(self.client)
-        share = self._shares.choose(self._path)
+        self._serving.active.add(self.client)
+        share = self._serving.shares.choose(self._path)
         if share is None:
             self.run()
-        elif share is not self._shares.alerts or not self._is_accepted():
+        elif share is not self._serving.shares.alerts or not self._is_accepted():
             share.run(self)
 
     def _is_accepted(self) -> bool:
         self._environ = self._build_environment()
-        return self._accept(self._environ, self)
+        return self._serving.accept(self._environ, self)
 
     def hand_over(self) -> None:
-        self._shares.alerts.run(self)
+        self._serving.shares.alerts.run(self)
 
     def run(self) -> None:
         """Call the application and send its answer."""
         answer = _Answer()
         try:
-            found = self._app(self._environ or self._build_environment(), answer)
+            found = self._serving.app(self._environ or self._build_environment(), answer)
             body = b"".join(found)
             if hasattr(found, "close"):
                 found.close()
@@ -332,7 +329,8 @@ class Request:
         # Only then is the environment needed, which contains the whole body.
         if any(name == "accept" and "text/html" in value for name, value in self._headers):
             try:
-                page = self._build_refusal(self._environ or self._build_environment(), status, TEXTS[status])
+                environ = self._environ or self._build_environment()
+                page = self._serving.build_refusal(environ, status, TEXTS[status])
             except Exception as error:  # the request must be answered
                 log.error("the page of a refusal could not be built", error=type(error).__name__)
         return page or ([JSON], orjson.dumps({"detail": TEXTS[status]}))
@@ -340,7 +338,7 @@ class Request:
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         proto = self._proto
         if self._is_large:
-            self._bodies.release(self._size)
+            self._serving.bodies.release(self._size)
         if self._future is not None:
             self._future.cancel()
         # A reference to the request keeps an unfinished connection open.
@@ -348,13 +346,13 @@ class Request:
         self._future = self._environ = None
         self._chunks = []
         proto.response_bytes(status, headers, body)
-        self._active.discard(self.client)
+        self._serving.active.discard(self.client)
 
     def _build_environment(self) -> WSGIEnvironment:
         scope, path = self._scope, self._path
         environ: WSGIEnvironment = {
             **_BASE,
-            **self._server,
+            **self._serving.server,
             "REQUEST_METHOD": scope.method,
             "PATH_INFO": path if path.isascii() else path.encode().decode("latin-1"),
             "QUERY_STRING": scope.query_string,

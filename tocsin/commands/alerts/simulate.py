@@ -104,6 +104,7 @@ class DurationType(click.ParamType):
 @click.option("--account", "account_id", help="Identifier of the account, if there is more than one.")
 @as_json_option
 def simulate(
+    *,
     service_name: str | None,
     integration_name: str | None,
     at_text: str | None,
