@@ -18,7 +18,7 @@ from pipeline.rules import rulesets
 from pipeline.rules.conditions import Budget, Subject
 from pipeline.rules.one_at_a_time import evaluate_one_at_a_time
 from pipeline.rules.records import Records
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 
 # The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
 # for each of 25 targets. They take 8 s on SQLite in all, in many transactions.

@@ -15,7 +15,6 @@ from pipeline.alert import ParsedAlert
 from pipeline.sources import (
     alertmanager,
     expired,
-    generic,
     heartbeat,
     httphealthcheck,
     mapping,
@@ -24,8 +23,6 @@ from pipeline.sources import (
     prometheus,
     victorops,
 )
-from pipeline.sources.body import RequestBody
-from pipeline.sources.cleaning import clean_name
 from pipeline.sources.native import (
     azure,
     cloudevents,
@@ -45,7 +42,10 @@ from pipeline.sources.native import (
     uptime_kuma,
     zabbix,
 )
-from pipeline.sources.signatures import by_hmac
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.reading.cleaning import clean_name
+from pipeline.sources.reading.signatures import by_hmac
 
 KIB = 1024
 # For all headers of a receipt, in characters.

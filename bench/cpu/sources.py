@@ -12,7 +12,7 @@ import orjson
 
 from bench.report import describe_machine, format_machine
 from pipeline.source_table import SOURCES
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 from tocsin.commands.alerts.send import list_kinds, load_example
 
 TIMES, BODIES = 7, 200

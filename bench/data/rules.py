@@ -21,8 +21,8 @@ from models.domain.facts import (
 from pipeline.alert import Alert
 from pipeline.rules.action_table import ACTIONS
 from pipeline.rules.actions import Action
-from pipeline.sources import generic
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import RequestBody
 from pipeline.stages.normalize import build_alert
 
 INTEGRATION = 7

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from xml.sax.saxutils import escape, quoteattr
 
 from pipeline.messages.content import CHOICES
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 
 # The digit with which the person hears everything again.
 REPEAT = "3"

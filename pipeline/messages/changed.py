@@ -8,7 +8,7 @@ from models.domain.values import replace
 from pipeline.messages.content import MessageContent, Recipient
 from pipeline.messages.incidents import IncidentDetails, IncidentSummary, build_incidents_content
 from pipeline.messages.times import format_clock
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 
 _WORDS = {IncidentStatus.ACKNOWLEDGED: "Acknowledged", IncidentStatus.RESOLVED: "Resolved"}
 

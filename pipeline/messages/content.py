@@ -6,7 +6,7 @@ Texts come from unknown senders, so those who build a content clean and shorten 
 from dataclasses import dataclass
 
 from models.domain.enums import IncidentStatus
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 
 # Mail programs on phones show about 40 characters of a subject, others about 100.
 MAX_TITLE = 120

@@ -26,7 +26,7 @@ from pipeline.messages.content import (
     shorten_clean,
 )
 from pipeline.messages.times import format_short_time, format_time
-from pipeline.sources.cleaning import clean_text, clean_url
+from pipeline.sources.reading.cleaning import clean_text, clean_url
 
 MAX_SUMMARY = 2_000
 # At most this many incidents are listed in one message; the others are counted.

@@ -14,7 +14,7 @@ from pipeline.messages.content import (
     shorten_clean,
 )
 from pipeline.messages.times import format_time
-from pipeline.sources.cleaning import clean_text
+from pipeline.sources.reading.cleaning import clean_text
 
 MAX_STAKEHOLDER_BODY = 4_000
 

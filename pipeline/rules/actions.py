@@ -18,7 +18,7 @@ from pipeline.alert import Alert, get_urgency
 from pipeline.rules import templates
 from pipeline.rules.conditions import STEPS, Budget, Subject
 from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
-from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
+from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text
 from schedules.escalation.targets import get_people_on_call
 
 # Limits for one alert: nobody reads an incident with more notes, tags or tasks.

@@ -14,7 +14,7 @@ import msgspec
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources import prometheus
-from pipeline.sources.body import BadBody, RequestBody, parse_time
+from pipeline.sources.reading.body import BadBody, RequestBody, parse_time
 
 EXTENSION = "alertmanager"
 

@@ -6,7 +6,7 @@ import msgspec
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 
 # The source of such receipts. No URL leads to it.
 EXPIRED = "expired"

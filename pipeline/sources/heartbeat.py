@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl
 from models.domain.enums import AlertType
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import RequestBody
-from pipeline.sources.cleaning import clean_line, clean_text
-from pipeline.sources.generic import decode_object
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.reading.cleaning import clean_line, clean_text
+from pipeline.sources.reading.generic import decode_object
 
 EXTENSION = "heartbeat"
 ENTITY = "heartbeat"

@@ -8,8 +8,8 @@ import msgspec
 
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, RequestBody
-from pipeline.sources.generic import NO_MESSAGE, decode_object, parse_any, parse_level
+from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.reading.generic import NO_MESSAGE, decode_object, parse_any, parse_level
 
 EXTENSION = "httphealthcheck"
 ENTITY = "httphealthcheck"

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources import generic
-from pipeline.sources.body import RequestBody
-from pipeline.sources.reading import LEVELS, Fields, build_alert, join_entity, read_level
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.reading.fields import LEVELS, Fields, build_alert, join_entity, read_level
 
 KIND = "json"
 

@@ -9,11 +9,11 @@ import msgspec
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, RequestBody
-from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
-from pipeline.sources.generic import decode_object
-from pipeline.sources.reading import read_optional_level
-from pipeline.sources.values import Values, get_text
+from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text
+from pipeline.sources.reading.fields import read_optional_level
+from pipeline.sources.reading.generic import decode_object
+from pipeline.sources.reading.values import Values, get_text
 
 EXTENSION = "opsgenie"
 CREATE = "create"

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, RequestBody, parse_time
-from pipeline.sources.cleaning import clean_entity_id, clean_line
-from pipeline.sources.generic import decode_object
-from pipeline.sources.reading import Level, read_optional_level
-from pipeline.sources.values import (
+from pipeline.sources.reading.body import BadBody, RequestBody, parse_time
+from pipeline.sources.reading.cleaning import clean_entity_id, clean_line
+from pipeline.sources.reading.fields import Level, read_optional_level
+from pipeline.sources.reading.generic import decode_object
+from pipeline.sources.reading.values import (
     Values,
     build_image,
     build_link,

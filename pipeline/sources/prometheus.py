@@ -7,9 +7,9 @@ import msgspec
 from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, RequestBody, check_payload, parse_time
-from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
-from pipeline.sources.reading import Level, build_broken, read_optional_level
+from pipeline.sources.reading.body import BadBody, RequestBody, check_payload, parse_time
+from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+from pipeline.sources.reading.fields import Level, build_broken, read_optional_level
 
 # Values of the severity label. Without one, the default level applies.
 SEVERITIES = {

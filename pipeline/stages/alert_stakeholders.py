@@ -9,7 +9,7 @@ from datetime import datetime
 from models.domain.effects import MailStakeholders
 from models.domain.reasons import Reason, make_reason
 from pipeline.alert import Alert, build_alert_author
-from pipeline.sources.cleaning import clean_line, clean_text
+from pipeline.sources.reading.cleaning import clean_line, clean_text
 
 # The name under which the alert trace shows the reason, after the stages.
 STAGE = "stakeholders"

@@ -19,7 +19,7 @@ from models.domain.values import replace
 from pipeline import incidents
 from pipeline.alert import Alert, build_alert_author
 from pipeline.lane_state import LaneState
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 from schedules.escalation.responders import ResponderRequest, request_responders
 
 # A task's title is the first line of the text of a rule.

@@ -14,8 +14,8 @@ from pipeline.alert import NO_INTEGRATION, NO_OPTIONS, Alert, IncidentOptions, P
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
 from pipeline.source_table import SOURCES, STORED_SOURCES
-from pipeline.sources import generic
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import RequestBody
 from pipeline.stages.resent_alerts import set_end
 
 # Nothing of a request that can be from anybody is shown.

@@ -20,8 +20,8 @@ from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
 from pipeline.rules.conditions import Budget, Subject, build_subject
 from pipeline.source_table import SOURCES
-from pipeline.sources import generic
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.stages.normalize import apply_default_level, build_alert
 
 

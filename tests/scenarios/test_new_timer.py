@@ -12,7 +12,7 @@ from models.tables.incidents import IncidentLog
 from models.tables.timers import Timer
 from pipeline.incidents import timers
 from pipeline.incidents.timers import TimerSpec
-from pipeline.sources import generic
+from pipeline.sources.reading import generic
 from tests.support.alerts import accept
 from tests.support.scenarios.timers import open_incident
 from web.operations.run_simulation import SimulationRequest, run_simulation

@@ -21,7 +21,7 @@ from models.tables.schedules import ScheduleOverride
 from models.tables.services import Integration, Service
 from models.tables.teams import Sla
 from models.tables.users import ForwardingRule, NotificationRule
-from pipeline.sources import generic
+from pipeline.sources.reading import generic
 from tests.conftest import NOON
 from tests.scenarios.conftest import Timeline
 from tests.support import stores

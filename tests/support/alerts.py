@@ -10,7 +10,7 @@ import peewee
 from models.store.base import Table
 from models.tables.events import Receipt
 from pipeline.source_table import STORED_SOURCES
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 from tests.support.world import World
 
 _ID_LIKE = {"id", "message"}

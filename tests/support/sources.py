@@ -13,7 +13,7 @@ from typing import Any
 from models.domain.facts import SourceFacts
 from pipeline.alert import ParsedAlert
 from pipeline.source_table import SOURCES
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 
 # What `tocsin send` sends, and the pages of docs/sources show: the fixture `fires` of most kinds. The others
 # have it with their other fixtures.

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources.reading.body import BadBody, RequestBody
 from web.http.errors import BadRequest
 from web.ingest import events
 

@@ -6,8 +6,8 @@ from flask import Response
 from models.domain.identity import make_entity_id
 from pipeline.source_table import SOURCES
 from pipeline.sources import victorops
-from pipeline.sources.cleaning import clean_entity_id
-from pipeline.sources.values import get_text
+from pipeline.sources.reading.cleaning import clean_entity_id
+from pipeline.sources.reading.values import get_text
 from web.event_apis.fields import Scalar, read_fields
 from web.event_apis.keys import clean_key
 from web.event_apis.responses import build_answer, list_reasons, with_errors

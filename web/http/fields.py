@@ -20,7 +20,7 @@ from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 from models.domain.channels import EMAIL_ADDRESS
 from models.domain.identity import is_uuid
 from pipeline.rules.conditions import BadRule, compile_rule
-from pipeline.sources.cleaning import clean_name, remove_unfit
+from pipeline.sources.reading.cleaning import clean_name, remove_unfit
 from schedules.oncall.shifts import EARLIEST, LATEST
 from web.http import client_profile
 

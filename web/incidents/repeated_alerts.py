@@ -8,7 +8,7 @@ from models.load.source_setups import load_source_facts
 from models.reports import repeated_alerts
 from models.reports.repeated_alerts import RepeatedIncident
 from models.tables.events import Receipt
-from pipeline.sources.body import BadBody
+from pipeline.sources.reading.body import BadBody
 from pipeline.stages.normalize import build_body, list_entity_ids
 
 # To read a larger body takes too long for a page. Sources that send alerts again send small ones.

@@ -13,7 +13,7 @@ from models.tables.incidents import Incident, IncidentTag
 from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
-from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
+from pipeline.sources.reading.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web.http import client_profile
 from web.http.fields import (
     LONG_TEXT,

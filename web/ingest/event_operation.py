@@ -8,8 +8,9 @@ from functools import cached_property
 
 from models.domain import identity
 from pipeline.alert import ParsedAlert
-from pipeline.sources import generic, heartbeat
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources import heartbeat
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import BadBody, RequestBody
 from web.incidents import attachments
 from web.ingest.group_commit import KeyTarget, Submission
 

@@ -39,7 +39,7 @@ from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
 from pipeline.simulation.simulate import SimulationResult, simulate
 from pipeline.source_table import SOURCES
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.stages.normalize import parse_alerts
 
 DEFAULT_DURATION = timedelta(hours=2)

@@ -16,8 +16,8 @@ from models.reports.delivery_problems import list_delivery_problems
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.simulation.simulate import MAX_DURATION
-from pipeline.sources import generic
-from pipeline.sources.body import BadBody
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import BadBody
 from web.http import access, serialization
 from web.http.access import Row
 from web.http.auth import now, viewer

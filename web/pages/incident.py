@@ -27,7 +27,7 @@ from models.tables.services import Service
 from pipeline.messages.content import ACTIONS
 from pipeline.messages.incidents import list_labels
 from pipeline.messages.times import format_time
-from pipeline.sources.cleaning import clean_text, clean_url
+from pipeline.sources.reading.cleaning import clean_text, clean_url
 from web.http.auth import now
 from web.http.errors import Forbidden, NotFound
 from web.http.response_headers import PRIVATE_HEADERS

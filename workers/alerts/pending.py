@@ -16,7 +16,7 @@ from models.tables.services import Service
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.router import CompiledRouter, RouterLane
 from pipeline.run_stages import AlertInProgress, parse_options
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 from pipeline.topology import Segment
 from workers import config_cache
 from workers.alerts import pieces

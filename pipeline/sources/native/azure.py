@@ -6,7 +6,7 @@ fires and when it is resolved. `originAlertId` differs between the two for some 
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import Fields, Level, as_parser, build_alert, read_level
+from pipeline.sources.reading.fields import Fields, Level, as_parser, build_alert, read_level
 
 KIND = "microsoftazure"
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources import generic
-from pipeline.sources.body import BadBody, RequestBody, check_payload
-from pipeline.sources.reading import (
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import BadBody, RequestBody, check_payload
+from pipeline.sources.reading.fields import (
     LEVELS,
     Fields,
     Level,

@@ -12,9 +12,9 @@ import msgspec
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, check_payload
 from pipeline.sources.native.sns import CONFIRMATION, GOODBYE, NOTIFICATION
-from pipeline.sources.reading import (
+from pipeline.sources.reading.body import BadBody, check_payload
+from pipeline.sources.reading.fields import (
     Fields,
     Level,
     as_parser,

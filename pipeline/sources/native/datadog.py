@@ -8,7 +8,7 @@ import re
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import (
+from pipeline.sources.reading.fields import (
     LEVELS,
     Fields,
     Level,

@@ -4,7 +4,7 @@ ElastAlert only reports matches: nothing is resolved. `key` is what the rule cou
 """
 
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import Fields, as_parser, build_alert, join_entity, read_level
+from pipeline.sources.reading.fields import Fields, as_parser, build_alert, join_entity, read_level
 
 KIND = "elastalert"
 

@@ -5,7 +5,7 @@ elastic.co, "Rule action variables". The rule and its alert together are one pro
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import Fields, Level, as_parser, build_alert, join_entity, read_level
+from pipeline.sources.reading.fields import Fields, Level, as_parser, build_alert, join_entity, read_level
 
 KIND = "elastic"
 

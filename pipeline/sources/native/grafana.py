@@ -11,8 +11,8 @@ from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.cleaning import clean_url
-from pipeline.sources.reading import (
+from pipeline.sources.reading.cleaning import clean_url
+from pipeline.sources.reading.fields import (
     Fields,
     Level,
     Value,

@@ -2,7 +2,7 @@
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import Fields, as_parser, build_alert, build_note, read_level
+from pipeline.sources.reading.fields import Fields, as_parser, build_alert, build_note, read_level
 
 KIND = "healthchecks"
 

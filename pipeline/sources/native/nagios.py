@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import RequestBody
-from pipeline.sources.reading import (
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.reading.fields import (
     Fields,
     Level,
     as_parser,

@@ -5,7 +5,7 @@ docs.newrelic.com, "Workflow variables". Values can be lists; then the first one
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import LEVELS, Fields, Level, as_parser, build_alert, read_level
+from pipeline.sources.reading.fields import LEVELS, Fields, Level, as_parser, build_alert, read_level
 
 KIND = "newrelic"
 

@@ -5,8 +5,8 @@ An alert without alert_uid is alone: in OnCall, all of them were one group.
 
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.cleaning import clean_url
-from pipeline.sources.reading import Fields, as_parser, build_alert, read_optional_level
+from pipeline.sources.reading.cleaning import clean_url
+from pipeline.sources.reading.fields import Fields, as_parser, build_alert, read_optional_level
 
 KIND = "oncall"
 

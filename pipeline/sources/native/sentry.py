@@ -7,7 +7,7 @@ so that the resolved issue resolves what its alert opened.
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import (
+from pipeline.sources.reading.fields import (
     LEVELS,
     Fields,
     Level,

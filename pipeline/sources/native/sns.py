@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources.reading.body import BadBody, RequestBody
 
 NAME = "Amazon SNS"
 NOTIFICATION, CONFIRMATION, GOODBYE = "Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"

@@ -5,7 +5,7 @@ cloud.google.com, "Create and manage notification channels". `documentation` is 
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import Fields, Level, as_parser, build_alert, read_level
+from pipeline.sources.reading.fields import Fields, Level, as_parser, build_alert, read_level
 
 KIND = "stackdriver"
 

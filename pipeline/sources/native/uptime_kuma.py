@@ -7,9 +7,8 @@ import re
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import RequestBody
-from pipeline.sources.multipart import read_parts
-from pipeline.sources.reading import (
+from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.reading.fields import (
     Fields,
     Level,
     Value,
@@ -19,6 +18,7 @@ from pipeline.sources.reading import (
     read_level,
     read_object,
 )
+from pipeline.sources.reading.multipart import read_parts
 
 KIND = "uptimekuma"
 

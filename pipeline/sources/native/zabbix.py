@@ -6,7 +6,7 @@ does not know stays in braces, and counts as missing.
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import LEVELS, Fields, Level, as_parser, build_alert, read_level
+from pipeline.sources.reading.fields import LEVELS, Fields, Level, as_parser, build_alert, read_level
 
 KIND = "zabbix"
 

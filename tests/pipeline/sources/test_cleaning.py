@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.sources import cleaning
+from pipeline.sources.reading import cleaning
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.floats() | st.text(max_size=3)
 NUMBERS = st.lists(st.booleans() | st.sampled_from([0, -(2**63), 2**63 - 1, -(2**63) - 1, 2**63]))

@@ -6,8 +6,8 @@ import pytest
 
 from models.domain.enums import AlertType
 from pipeline.source_table import SOURCES
-from pipeline.sources.body import RequestBody
 from pipeline.sources.native.mail import read_subject
+from pipeline.sources.reading.body import RequestBody
 
 CRITICAL, ERROR, WARNING, INFO = AlertType.CRITICAL, AlertType.ERROR, AlertType.WARNING, AlertType.INFO
 RESOLVED, ACKNOWLEDGED = AlertType.RESOLVED, AlertType.ACKNOWLEDGED

@@ -7,8 +7,8 @@ from werkzeug.test import EnvironBuilder
 
 from models.domain.enums import AlertType
 from pipeline.source_table import SOURCES
-from pipeline.sources.body import BadBody, RequestBody
-from pipeline.sources.reading import join_entity
+from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.reading.fields import join_entity
 from tests.support.sources import build_request, load
 
 

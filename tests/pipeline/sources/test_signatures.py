@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.facts import SourceFacts
 from pipeline.source_table import SOURCES
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 
 BODY = b'{"alerts":[{"fingerprint":"f"}]}'
 SECRET = "s3cret"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from models.domain.enums import AlertType
 from pipeline.source_table import SOURCES, STORED_SOURCES
 from pipeline.sources import heartbeat
-from pipeline.sources.body import BadBody, RequestBody
-from pipeline.sources.cleaning import clean_line, clean_text, clean_url
+from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.reading.cleaning import clean_line, clean_text, clean_url
 
 GENERIC = SOURCES["generic"]
 PROMETHEUS = SOURCES["prometheus"]

@@ -9,7 +9,7 @@ from models.domain.reasons import Reason, make_reason
 from pipeline import router
 from pipeline.router import CompiledRouter, RouterLane
 from pipeline.run_stages import AlertInProgress, run_stages
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.stages.normalize import parse_routed_alerts
 from pipeline.topology import ROUTER_SEGMENT
 from tests.support.facts import NOON

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.sources.cleaning import clean_name
+from pipeline.sources.reading.cleaning import clean_name
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 _FRACTION = re.compile(r"\s*[+-]?[0-9]+([.][0-9]+)?(e[+-]?[0-9]{1,2})?\s*")

@@ -7,7 +7,7 @@ from models.tables.events import Event, Receipt
 from models.tables.services import Integration
 from pipeline.alert import ParsedAlert
 from pipeline.source_table import MAX_HEADER_BYTES, SOURCES, STORED_SOURCES
-from pipeline.sources import generic
+from pipeline.sources.reading import generic
 from workers.alerts import process_lane
 
 SIGNED = {"X-Signature": "abc", "Authorization": "Bearer secret", "Cookie": "session=secret"}

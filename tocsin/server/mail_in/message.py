@@ -18,7 +18,7 @@ from email.message import Message
 from email.policy import Compat32, Policy
 from email.utils import parseaddr, parsedate_to_datetime
 
-from pipeline.sources.cleaning import clean_line, clean_text
+from pipeline.sources.reading.cleaning import clean_line, clean_text
 from tocsin.server.mail_in.html_text import read_html
 
 MAX_BYTES = 1024 * 1024

@@ -7,7 +7,7 @@ import time
 from email.utils import parseaddr
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 from runtime.settings import Settings, find_unset
 from workers.delivery.transport.channel import (
     DEADLINE_S,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from models.domain.reasons import make_reason
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 from workers.delivery.transport.channel import OutgoingMessage, UnusableAddress
 from workers.delivery.transport.texts import MessageText
 

@@ -9,7 +9,7 @@ import msgspec
 
 from pipeline.messages.calls import MAX_SPOKEN, spell
 from pipeline.messages.sms import MAX_SEGMENTS, count_segments
-from pipeline.sources.cleaning import clean_line
+from pipeline.sources.reading.cleaning import clean_line
 from workers.delivery.transport.chat_text import escape_marks, escape_tags, escape_url
 
 # Each variable of a template, and its meaning.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from pipeline.sources.cleaning import clean_line, clean_url
+from pipeline.sources.reading.cleaning import clean_line, clean_url
 
 # Links and images beyond this number are left out.
 MAX_LINKS = 100

@@ -3,7 +3,7 @@
 The parser of the standard library reads parts in parts, which can take very long, and some headers stop it.
 """
 
-from pipeline.sources.body import BadBody, RequestBody
+from pipeline.sources.reading.body import BadBody, RequestBody
 
 TYPE = "multipart/form-data"
 # A form with more parts is not from a monitoring tool.

@@ -9,8 +9,8 @@ import msgspec
 from models.domain.enums import AlertType
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, RequestBody, check_payload
-from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+from pipeline.sources.reading.body import BadBody, RequestBody, check_payload
+from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 EXTENSION = "generic"
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from models.domain.facts import NO_SETUP, SourceFacts
-from pipeline.sources.cleaning import TooDeep, clean_payload
+from pipeline.sources.reading.cleaning import TooDeep, clean_payload
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources import generic
-from pipeline.sources.body import BadBody, RequestBody, check_payload, parse_time
-from pipeline.sources.cleaning import (
+from pipeline.sources.reading import generic
+from pipeline.sources.reading.body import BadBody, RequestBody, check_payload, parse_time
+from pipeline.sources.reading.cleaning import (
     PAYLOAD_DEPTH,
     clean_entity_id,
     clean_line,

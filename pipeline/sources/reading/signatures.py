@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Callable
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.sources.body import RequestBody
+from pipeline.sources.reading.body import RequestBody
 
 Verify = Callable[[RequestBody], Reason | None]
 
