@@ -11,8 +11,8 @@ import click
 import orjson
 
 from bench.report import describe_machine, format_machine
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 from tocsin.commands.alerts.send import list_kinds, load_example
 
 TIMES, BODIES = 7, 200

@@ -1,7 +1,7 @@
 """The catalogue of applications for integrations (contract section 3.6).
 
 `extension` is the kind of the application: the part of the webhook URL that selects the normalizer
-(pipeline/source_table.py). A kind without a normalizer of its own is read in the generic form. The IDs that
+(pipeline/sources/table.py). A kind without a normalizer of its own is read in the generic form. The IDs that
 published examples contain are kept, so that these examples work.
 """
 

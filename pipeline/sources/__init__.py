@@ -1,1 +1,1 @@
-"""How the bodies of monitoring tools become alerts; pipeline/source_table.py lists the tools."""
+"""How the bodies of monitoring tools become alerts; pipeline/sources/table.py lists the tools."""

@@ -13,9 +13,9 @@ from models.domain.values import replace
 from pipeline.alert import NO_INTEGRATION, NO_OPTIONS, Alert, IncidentOptions, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
-from pipeline.source_table import SOURCES, STORED_SOURCES
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES, STORED_SOURCES
 from pipeline.stages.resent_alerts import set_end
 
 # Nothing of a request that can be from anybody is shown.

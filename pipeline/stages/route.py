@@ -19,9 +19,9 @@ from pipeline.alert import Alert, ParsedAlert
 from pipeline.lane_state import LaneState
 from pipeline.router import RouterLane
 from pipeline.rules.conditions import Budget, Subject, build_subject
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import SOURCES
 from pipeline.stages.normalize import apply_default_level, build_alert
 
 

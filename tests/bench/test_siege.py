@@ -10,8 +10,8 @@ from bench.siege import bodies
 from bench.siege.attacks import HeldConnections, Request, Requests, Sizes
 from bench.siege.report import format_figures, list_goals
 from bench.siege.run import AttackFigures, OtherTenant, SiegeFigures
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 from tests.support.polling import wait_until
 from web.app import BODY_LIMIT
 

@@ -10,9 +10,9 @@ import pytest
 
 from models.domain.enums import AccountRole, TeamRole
 from pipeline.rules.action_table import ACTIONS
-from pipeline.source_table import SOURCES
 from pipeline.sources.prometheus import MAX_ALERTS
 from pipeline.sources.reading.cleaning import MESSAGE_LIMIT, PAYLOAD_DEPTH, SUMMARY_LIMIT
+from pipeline.sources.table import SOURCES
 from tests.support.mail_server import Mailbox
 from tests.support.polling import wait_until
 from tests.support.processes import Running

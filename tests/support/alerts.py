@@ -9,8 +9,8 @@ import peewee
 
 from models.store.base import Table
 from models.tables.events import Receipt
-from pipeline.source_table import STORED_SOURCES
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import STORED_SOURCES
 from tests.support.world import World
 
 _ID_LIKE = {"id", "message"}

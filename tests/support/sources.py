@@ -12,8 +12,8 @@ from typing import Any
 
 from models.domain.facts import SourceFacts
 from pipeline.alert import ParsedAlert
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 
 # What `tocsin send` sends, and the pages of docs/sources show: the fixture `fires` of most kinds. The others
 # have it with their other fixtures.

@@ -13,7 +13,7 @@ from typing import Protocol
 KIB = 1024
 # Small bodies are bounded by the number of connections alone. Most alerts are smaller than 4 KiB.
 SMALL_BYTES = 64 * KIB
-# The limit of the largest kind of body (pipeline/source_table.py); a test compares them.
+# The limit of the largest kind of body (pipeline/sources/table.py); a test compares them.
 MAX_BYTES = 8192 * KIB
 # For all large bodies of a process, from their first byte to their answer.
 MAX_LARGE_BYTES = 256 * KIB * KIB

@@ -12,7 +12,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline.source_table import OWN_SOURCES
+from pipeline.sources.table import OWN_SOURCES
 from schedules.oncall.shifts import format_local
 from web.checks.finding import TRUNCATED, Finding
 

@@ -4,10 +4,10 @@ import msgspec
 from flask import Response
 
 from models.domain.identity import make_entity_id
-from pipeline.source_table import SOURCES
 from pipeline.sources import victorops
 from pipeline.sources.reading.cleaning import clean_entity_id
 from pipeline.sources.reading.values import get_text
+from pipeline.sources.table import SOURCES
 from web.event_apis.fields import Scalar, read_fields
 from web.event_apis.keys import clean_key
 from web.event_apis.responses import build_answer, list_reasons, with_errors

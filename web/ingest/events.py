@@ -18,10 +18,10 @@ from models.reports import alert_answer, alert_trace
 from models.store.ids import make_trace_id
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
-from pipeline.source_table import SOURCES, Source
 from pipeline.sources import heartbeat, httphealthcheck
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import SOURCES, Source
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge, Unavailable

@@ -16,9 +16,9 @@ import structlog
 
 from models.domain.identity import is_uuid
 from models.store.ids import make_trace_id
-from pipeline.source_table import SOURCES, Source
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import SOURCES, Source
 from web.http import client_profile, response_headers, serialization
 from web.http.errors import ApiError, Busy, NotFound, Unavailable
 from web.ingest import event_operation, group_commit

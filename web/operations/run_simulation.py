@@ -38,8 +38,8 @@ from pipeline.rules.rulesets import RuleSet
 from pipeline.run_stages import list_entities
 from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
 from pipeline.simulation.simulate import SimulationResult, simulate
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import SOURCES
 from pipeline.stages.normalize import parse_alerts
 
 DEFAULT_DURATION = timedelta(hours=2)

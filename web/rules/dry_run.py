@@ -32,9 +32,9 @@ from pipeline.rules.conditions import (
 )
 from pipeline.rules.records import format_value
 from pipeline.rules.rulesets import Interrupted, RuleSet
-from pipeline.source_table import SOURCES, STORED_SOURCES
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import SOURCES, STORED_SOURCES
 from pipeline.stages.normalize import apply_default_level, build_alert, build_body
 from pipeline.stages.route import parse_for_source
 from web.http import access, serialization

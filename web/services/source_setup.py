@@ -10,11 +10,11 @@ from models.domain.enums import AlertType
 from models.domain.facts import SourceFacts
 from models.tables.services import Integration, SourceSetup
 from pipeline.alert import ParsedAlert
-from pipeline.source_table import SOURCES, Source
 from pipeline.sources import mapping
 from pipeline.sources.native import cloudwatch, sns
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
+from pipeline.sources.table import SOURCES, Source
 from pipeline.stages.normalize import set_default_level
 from web.http import serialization
 from web.http.auth import now

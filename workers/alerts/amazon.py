@@ -19,9 +19,9 @@ import structlog
 from models.domain.reasons import make_reason
 from models.domain.user_urls import BadUrl
 from models.domain.values import replace
-from pipeline.source_table import STORED_SOURCES
 from pipeline.sources.native import sns
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import STORED_SOURCES
 from runtime.settings import Settings
 from workers.delivery.transport.channel import SendError
 from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.source_table import SOURCES
 from pipeline.sources import opsgenie, pagerduty, victorops
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import SOURCES
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

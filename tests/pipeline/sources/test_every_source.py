@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from models.domain.enums import AlertType
 from models.domain.values import list_fields, replace
 from pipeline.alert import ParsedAlert
-from pipeline.source_table import NORMALIZERS, SOURCES
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.table import NORMALIZERS, SOURCES
 from tests.support.sources import FACTS, ORIGINS, build_request, list_fixtures, list_kinds, load
 
 NATIVE = [source.extension for source in NORMALIZERS]

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from models.domain.enums import AlertType
-from pipeline.source_table import SOURCES
 from pipeline.sources.native.mail import read_subject
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 
 CRITICAL, ERROR, WARNING, INFO = AlertType.CRITICAL, AlertType.ERROR, AlertType.WARNING, AlertType.INFO
 RESOLVED, ACKNOWLEDGED = AlertType.RESOLVED, AlertType.ACKNOWLEDGED

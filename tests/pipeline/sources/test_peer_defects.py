@@ -6,9 +6,9 @@ import pytest
 from werkzeug.test import EnvironBuilder
 
 from models.domain.enums import AlertType
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.fields import join_entity
+from pipeline.sources.table import SOURCES
 from tests.support.sources import build_request, load
 
 

@@ -6,8 +6,8 @@ import hmac
 import pytest
 
 from models.domain.facts import SourceFacts
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 
 BODY = b'{"alerts":[{"fingerprint":"f"}]}'
 SECRET = "s3cret"

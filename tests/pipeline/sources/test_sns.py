@@ -6,9 +6,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from models.domain.facts import SourceFacts
-from pipeline.source_table import SOURCES
 from pipeline.sources.native import sns
 from pipeline.sources.reading.body import RequestBody
+from pipeline.sources.table import SOURCES
 from tests.support.delivery.amazon import (
     CERTIFICATE_URL,
     HOST,

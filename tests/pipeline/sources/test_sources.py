@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType
-from pipeline.source_table import SOURCES, STORED_SOURCES
 from pipeline.sources import heartbeat
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import clean_line, clean_text, clean_url
+from pipeline.sources.table import SOURCES, STORED_SOURCES
 
 GENERIC = SOURCES["generic"]
 PROMETHEUS = SOURCES["prometheus"]

@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 import pytest
 
-from pipeline.source_table import SOURCES
+from pipeline.sources.table import SOURCES
 from runtime.settings import load
 from tests.support.polling import wait_until
 from tests.support.web.server import Server, read_answer, run_server

@@ -9,7 +9,7 @@ from models.domain.applications import APPLICATIONS, KINDS
 from models.domain.enums import IntegrationType
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
-from pipeline.source_table import NORMALIZERS
+from pipeline.sources.table import NORMALIZERS
 from tests.support.rules import add_router, add_router_rule, equals
 from tests.support.sources import load
 from tests.support.web.server import run_server

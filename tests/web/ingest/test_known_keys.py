@@ -8,7 +8,7 @@ import pytest
 from models.domain.values import replace
 from models.tables.events import Receipt
 from models.tables.services import Integration
-from pipeline.source_table import SOURCES
+from pipeline.sources.table import SOURCES
 from web.ingest import events, group_commit, known_keys
 from web.ingest.known_keys import KnownKeys
 

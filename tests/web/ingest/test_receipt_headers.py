@@ -6,8 +6,8 @@ from models.domain.values import replace
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration
 from pipeline.alert import ParsedAlert
-from pipeline.source_table import MAX_HEADER_BYTES, SOURCES, STORED_SOURCES
 from pipeline.sources.reading import generic
+from pipeline.sources.table import MAX_HEADER_BYTES, SOURCES, STORED_SOURCES
 from workers.alerts import process_lane
 
 SIGNED = {"X-Signature": "abc", "Authorization": "Bearer secret", "Cookie": "session=secret"}

@@ -18,7 +18,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
 from models.tables.users import ForwardingRule, NotificationRule
-from pipeline.source_table import SOURCES
+from pipeline.sources.table import SOURCES
 from tests.support.alerts import accept
 from tests.support.contract.described import described
 from tests.support.rules import add_rule, equals

@@ -20,9 +20,9 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
 from pipeline.simulation.simulate import MAX_DURATION
-from pipeline.source_table import SOURCES
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody
+from pipeline.sources.table import SOURCES
 from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import NOBODY
 from tocsin.commands.alerts.why import format_rule, format_stages
