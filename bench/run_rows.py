@@ -17,7 +17,6 @@ from models.tables.notifications import Message, Notification
 
 # Number of faults of each kind that are shown.
 MAX_EXAMPLES = 5
-CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,8 +203,6 @@ APPLICATIONS: dict[str, Application] = {
 
 GENERIC = "0d2b8f3e-6a5c-4c7e-9f61-2f0f7c1f5a10"
 HEARTBEAT = "b7e0c5d2-41f9-4a36-8c0e-6d2a9f3b7e18"
-OUTGOING_WEBHOOK = "85faf8b2-de49-4445-9550-a8c7490d0719"
-SENTRY = "20b64df0-4388-4986-90d3-13c7fa64fd96"
 PROMETHEUS = "5a4b6c1d-93b1-4f0e-8f57-71e0b1c2d3e4"
 
 # The kinds, each with the last application of this extension.

@@ -11,7 +11,6 @@ from models.store.ids import digest
 from models.tables.sign_in import SignInRate
 
 QUARTER_S = 15 * 60.0
-DAY_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)

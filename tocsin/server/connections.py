@@ -13,11 +13,7 @@ import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
-import structlog
-
 from tocsin.server.bodies import Body
-
-log = structlog.get_logger()
 
 # Other connections are closed before those that were silent for a shorter time.
 MIN_SILENCE_S = 1.0

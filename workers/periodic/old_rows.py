@@ -62,10 +62,6 @@ class Kind:
     released: tuple[peewee.ForeignKeyField, ...] = ()
     size: peewee.Function | None = None
 
-    @property
-    def tables(self) -> tuple[type[Table], ...]:
-        return (self.table, *(column.model for column in self.referring))
-
 
 def search(kind: Kind, before: datetime) -> Iterator[list[int]]:
     """Yield the main rows that can be deleted, in batches. Between two batches, no transaction is open."""
@@ -281,9 +277,3 @@ SWAPS = Kind(
     lambda before: (ShiftSwap.asked_end < before) & (ShiftSwap.returned_end < before),
 )
 DELETED_INTEGRATIONS = Kind("deleted integrations", DeletedIntegration, _can_delete_copy)
-# In the order of deletion: alerts, notifications and groups refer to incidents, incidents to entities, and
-# alerts to deleted integrations.
-KINDS = (
-    ALERTS, NOTIFICATIONS, OUTBOUND, GROUPS, INCIDENTS, ENTITIES, DELETED_INTEGRATIONS, RATES, TOKENS,
-    SESSIONS, SIGN_IN_LINKS, SIGN_IN_STEPS, SIGN_IN_RATES, AUDIT, SWAPS,
-)  # fmt: skip

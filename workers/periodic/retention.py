@@ -92,7 +92,7 @@ def clean_up(
     with connection():
         counts = {
             kind.name: _clean_kind(kind, before, transactions)
-            for kind, before in _list_limits(now or store().now(), times or _times)
+            for kind, before in list_limits(now or store().now(), times or _times)
         }
         if any(counts.values()):
             log.info("old rows deleted", **counts)
@@ -100,8 +100,12 @@ def clean_up(
     return sum(counts.values())
 
 
-def _list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, datetime]]:
-    """Yield each kind with the time before which its rows are old, in the order of deletion."""
+def list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, datetime]]:
+    """Yield each kind with the time before which its rows are old, in the order of deletion.
+
+    Alerts, notifications and groups refer to incidents, incidents to entities, and alerts to deleted
+    integrations.
+    """
     yield ALERTS, now - times.alerts
     if times.notifications is not None:
         yield NOTIFICATIONS, now - times.notifications

@@ -7,18 +7,15 @@ and only patterns.py uses the library for regular expressions.
 
 from pipeline.rules.conditions.bad import BadRule
 from pipeline.rules.conditions.budget import STEPS, Budget, BudgetExceeded, Work
-from pipeline.rules.conditions.equalities import Equality, find_required_equalities
 from pipeline.rules.conditions.index import Index
 from pipeline.rules.conditions.rule import (
     CompiledCondition,
-    TraceStep,
     Verdict,
     compile_rule,
     evaluate,
     list_unknown_parts,
     reads_past_incidents,
     trace,
-    translate_rule,
 )
 from pipeline.rules.conditions.subject import (
     NEVER,
@@ -36,19 +33,15 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "CompiledCondition",
-    "Equality",
     "Index",
     "Subject",
-    "TraceStep",
     "Verdict",
     "Work",
     "build_subject",
     "compile_rule",
     "evaluate",
-    "find_required_equalities",
     "list_unknown_parts",
     "reads_past_incidents",
     "trace",
-    "translate_rule",
     "update_subject",
 ]

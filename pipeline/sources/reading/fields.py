@@ -3,7 +3,7 @@
 No body of a tool is trusted to have the documented types. A field of another type counts as missing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -276,10 +276,3 @@ def read_other(kind: str, data: Value) -> ParsedAlert:
     """Return an object that is not in the form of this tool as an alert in the generic form."""
     alert = generic.parse_any(RequestBody(msgspec.json.encode(data)))
     return replace(alert, remarks=(make_reason("other_form", kind=kind),))
-
-
-def list_texts(value: object) -> Iterator[str]:
-    """Yield the texts of a list, or of a single value."""
-    for item in value if isinstance(value, list) else [value]:
-        if text := to_text(item):
-            yield text

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from models.domain.applications import GENERIC, HEARTBEAT, OUTGOING_WEBHOOK, SENTRY
+from models.domain.applications import GENERIC, HEARTBEAT, KINDS
 from models.domain.enums import WorkState
 from models.store.ids import make_uuid
 from models.tables.events import Receipt
 from tests.support import stores
 from tests.support.dead_letters import ERROR
 from tests.support.world import World
+
+OUTGOING_WEBHOOK, SENTRY = (KINDS[name].unique_id for name in ("outgoing_webhook", "sentry"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from models.tables.callbacks import Callback
-from web.callbacks.received import KEPT, MAX_AGE, is_new, is_recent
+from web.callbacks.received import KEPT, MAX_AGE, is_new
 
 
 def test_the_same_callback_is_new_only_once(world, now):
@@ -34,11 +34,3 @@ def test_a_callback_of_an_earlier_version_is_forgotten_too(world, now):
     is_new("slack", "T1", now + KEPT + timedelta(seconds=1))
 
     assert Callback.select().count() == 1
-
-
-def test_a_signature_is_valid_for_five_minutes(now):
-    second = timedelta(seconds=1)
-
-    assert is_recent(now - timedelta(minutes=5), now)
-    assert not is_recent(now - timedelta(minutes=5) - second, now)
-    assert not is_recent(now + timedelta(minutes=5) + second, now)

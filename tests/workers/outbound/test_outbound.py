@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.domain.applications import OUTGOING_WEBHOOK
+from models.domain.applications import KINDS
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus, IntegrationType, OutboundStatus
 from models.domain.reasons import make_reason
@@ -33,6 +33,8 @@ from tests.support.web.outbound import create_client
 from web.incidents.incidents import open_incident as create_incident
 from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient
 from workers.outbound import outbox, sender
+
+OUTGOING_WEBHOOK = KINDS["outgoing_webhook"].unique_id
 
 
 @pytest.fixture

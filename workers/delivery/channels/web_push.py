@@ -36,8 +36,6 @@ KEPT = timedelta(hours=4)
 # Signatures may be valid for 24 hours at most.
 SIGNED_FOR = timedelta(hours=12)
 MAX_TITLE = 120
-# A push service accepts 4,096 bytes after encryption.
-MAX_BYTES = 3_000
 # A topic has at most 32 characters.
 TOPIC_LENGTH = 32
 

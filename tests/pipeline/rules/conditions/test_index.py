@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.rules.conditions import Budget, Index, compile_rule, evaluate, find_required_equalities
+from pipeline.rules.conditions import Budget, Index, compile_rule, evaluate
+from pipeline.rules.conditions.equalities import find_required_equalities
 from tests.support.conditions.strategies import (
     LOGIC,
     PAYLOADS,
