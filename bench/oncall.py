@@ -24,7 +24,7 @@ from bench.traffic import Traffic, Way
 from models.store.base import connection, db, open_store, store
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
-from schedules.oncall.oncall import list_shifts
+from schedules.oncall.schedule_shifts import list_shifts
 
 YEAR = 365 * DAY
 TIMES = 5

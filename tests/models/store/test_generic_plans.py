@@ -18,7 +18,7 @@ import pipeline
 import schedules
 import web
 import workers
-from models.load import incidents
+from models.load import incident_states
 from models.store import prepared
 from models.store.base import db, store
 from tests.models.store.done_rows import TABLES, fill_with_done_rows
@@ -30,8 +30,8 @@ GROWING = {table._meta.table_name for table in TABLES}
 # Queries that list all work of a kind, or that run seldom: when a maintenance window ends, or after a change
 # of a policy or an SLA.
 READS_ALL = {
-    *incidents._OPEN_BY_COLUMN.values(),
-    incidents._RESOLVED_WITH_TIMERS,
+    *incident_states._OPEN_BY_COLUMN.values(),
+    incident_states._RESOLVED_WITH_TIMERS,
     pending._PENDING_ROUTERS,
     pending._PENDING_SERVICES,
     pending._PENDING_STAGES,
