@@ -25,7 +25,7 @@ from models.store.opening import open_store
 from models.store.store import connection, db, store
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
-from schedules.oncall.oncall import list_shifts
+from schedules.oncall.schedule_shifts import list_shifts
 
 YEAR = 365 * DAY
 TIMES = 5

@@ -69,7 +69,7 @@ PURE = (
 LONG = (
     "tests/pipeline/rules/conditions/test_latest_verdict.py",
     "tests/pipeline/sources/test_every_source.py",
-    "tests/schedules/oncall/test_oncall.py",
+    "tests/schedules/oncall/test_schedule_shifts.py",
 )
 
 # Tests with a target of their own, by their marks.

@@ -7,7 +7,7 @@ counts as used if there is any attribute of its name: so only what surely nobody
 import ast
 from collections.abc import Iterator
 
-from tests.support.names import Module, get_last_name, is_named, list_defined, read_modules
+from tests.support.documents.names import Module, get_last_name, is_named, list_defined, read_modules
 
 PACKAGES = ("web", "models", "pipeline", "schedules", "workers", "runtime", "tocsin", "bench")
 

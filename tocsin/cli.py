@@ -92,15 +92,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show what happened to an alert, and who was notified or not, and why.",
     ),
     "alerts": (
-        "tocsin.commands.alerts.incidents:list_alerts",
+        "tocsin.commands.alerts.recent:list_alerts",
         "List the alerts that came in, and those that reached nobody.",
     ),
     "incidents": (
-        "tocsin.commands.alerts.incidents:list_incidents",
+        "tocsin.commands.alerts.recent:list_incidents",
         "List the open incidents, and those that reached nobody.",
     ),
-    "ack": ("tocsin.commands.alerts.incidents:acknowledge", "Acknowledge an incident by its number."),
-    "resolve": ("tocsin.commands.alerts.incidents:resolve", "Resolve an incident by its number."),
+    "ack": ("tocsin.commands.alerts.ack_and_resolve:acknowledge", "Acknowledge an incident by its number."),
+    "resolve": ("tocsin.commands.alerts.ack_and_resolve:resolve", "Resolve an incident by its number."),
     "dead-letters": (
         "tocsin.commands.alerts.dead_letters:dead_letters_group",
         "List, replay or drop dead letters: alerts that Tocsin could not process.",

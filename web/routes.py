@@ -74,7 +74,7 @@ from web.oncall import (
     schedules,
 )
 from web.operations import dead_letters, drills, metrics, simulate
-from web.pages import api_docs, bundle, incident, join, signed_in, start, static_files, web_push
+from web.pages import api_docs, browser_push, bundle, join, linked_incident, signed_in, start, static_files
 from web.pages.console import (
     check,
     figures,
@@ -411,8 +411,8 @@ ROUTES: tuple[Route, ...] = (
     route("Pages", "POST", "/callbacks/slack/", slack.receive, auth=None, documented=False),
     route("Pages", "POST", "/callbacks/telegram/", telegram.receive, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
-    route("Pages", "GET", "/i/<token>", incident.show, auth=None, documented=False),
-    route("Pages", "POST", "/i/<token>", incident.act, auth=None, documented=False),
+    route("Pages", "GET", "/i/<token>", linked_incident.show, auth=None, documented=False),
+    route("Pages", "POST", "/i/<token>", linked_incident.act, auth=None, documented=False),
     route("Pages", "GET", "/b/<token>", bundle.show, auth=None, documented=False),
     route("Pages", "GET", "/join/<token>", join.show, auth=None, documented=False),
     route("Pages", "POST", "/join/<token>", join.join, auth=None, documented=False),
@@ -420,10 +420,10 @@ ROUTES: tuple[Route, ...] = (
     route("Pages", "POST", "/callbacks/ntfy/<token>/<action>/", ntfy.act, auth=None, documented=False),
     route("Pages", "POST", "/callbacks/web_push/<token>/<action>/", web_push_callback.act, auth=None, documented=False),
     # --- messages in browsers ------------------------------------------------------------------------
-    route("Pages", "GET", "/push.js", web_push.show_worker, auth=None, needs_store=False, documented=False),
-    route("Pages", "POST", "/push/key/", web_push.show_key, auth=None, documented=False),
-    route("Pages", "POST", "/i/<token>/browser/", incident.add_browser, auth=None, status=201, body=web_push.SUBSCRIPTION, documented=False),
-    route("Pages", "POST", "/join/<token>/browser/", join.add_browser, auth=None, status=201, body=web_push.SUBSCRIPTION, documented=False),
+    route("Pages", "GET", "/push.js", browser_push.show_worker, auth=None, needs_store=False, documented=False),
+    route("Pages", "POST", "/push/key/", browser_push.show_key, auth=None, documented=False),
+    route("Pages", "POST", "/i/<token>/browser/", linked_incident.add_browser, auth=None, status=201, body=browser_push.SUBSCRIPTION, documented=False),
+    route("Pages", "POST", "/join/<token>/browser/", join.add_browser, auth=None, status=201, body=browser_push.SUBSCRIPTION, documented=False),
     # --- calendars -----------------------------------------------------------------------------------
     route("Pages", "GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
     route("Pages", "HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),

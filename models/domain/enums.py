@@ -192,7 +192,7 @@ class WorkState(IntEnum):
 
 
 class TimerKind(StrEnum):
-    """The kinds of timers. pipeline/incidents/timers.py has the table with their functions."""
+    """The kinds of timers. pipeline/incidents/timer_table.py has the table with their functions."""
 
     ESCALATE = "escalate"
     ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"

@@ -26,7 +26,7 @@ from models.domain.facts import (
     RouteTarget,
     ServiceFacts,
 )
-from models.load.incidents import find_services, lock_incident_rows
+from models.load.incident_states import find_services, lock_incident_rows
 from models.load.maintenance import load_windows
 from models.load.oncall_config import build_oncall_config, load_oncall_config
 from models.load.schedules import get_lookback_start, load_schedule_rows

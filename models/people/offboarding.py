@@ -212,7 +212,7 @@ def _unassign_incidents(user: User, author: Author, now: datetime) -> None:
 
 def _build_timer(incident: Incident, now: datetime) -> dict[str, object]:
     """Build the first timer of the new run. The worker that fires it reconciles the other timers
-    (pipeline/incidents/timers.py)."""
+    (pipeline/incidents/timer_table.py)."""
     key = f"{TimerKind.ESCALATE}:{incident.escalation_run + 1}:0"
     return {"incident": incident.id, "kind": TimerKind.ESCALATE, "key": key, "due_at": now}
 

@@ -43,7 +43,7 @@ class ContactSecret(Table):
 
 
 class PushSubscription(Table):
-    """Where and with which keys the browser of a contact receives messages (models/contacts/web_push.py)."""
+    """Where and with which keys the browser of a contact receives messages (models/contacts/browsers.py)."""
 
     contact = peewee.ForeignKeyField(ContactMethod, unique=True, on_delete="CASCADE")
     endpoint = peewee.TextField()

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from models.domain.effects import IncidentState, RecordLog, SaveGroups, SaveIncident
-from models.load.incidents import STATE_COLUMNS
+from models.load.incident_states import STATE_COLUMNS
 from models.store import bulk, own_transaction
 from models.store.peewee_internals import get_table_name
 from models.store.prepared import Prepared, in_bound

@@ -7,7 +7,7 @@ from models.domain.reasons import make_reason
 from models.domain.values import replace
 from pipeline.incidents.escalation_run import save_with_timers
 from pipeline.incidents.status import change_status
-from pipeline.incidents.timers import TIMERS
+from pipeline.incidents.timer_table import TIMERS
 
 
 def build_timer_author(kind: str) -> Author:

@@ -17,7 +17,7 @@ from models.domain.enums import IncidentStatus, NotificationKind, OutboundEvent
 from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
-from pipeline.incidents.timers import get_expected_timers
+from pipeline.incidents.timer_table import get_expected_timers
 from schedules.escalation import escalation
 from schedules.escalation.person_notifications import build_notifications, get_recipient, get_routing_time
 

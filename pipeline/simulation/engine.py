@@ -40,7 +40,7 @@ from models.domain.reasons import Reason
 from models.domain.values import replace
 from pipeline.alert import Alert
 from pipeline.incidents.decide_timer import build_timer_author, decide_timer
-from pipeline.incidents.timers import get_expected_timers
+from pipeline.incidents.timer_table import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import Interrupted
 from pipeline.run_stages import AlertInProgress, parse_options, run_stages

@@ -15,8 +15,8 @@ from pipeline.alert import Alert, build_alert_author
 from pipeline.incidents.grouping import get_keys
 from pipeline.lane_state import LaneState
 from pipeline.stages import resent_alerts
+from pipeline.stages.added_details import build_details
 from pipeline.stages.incident import opens_incident
-from pipeline.stages.incident_details import build_details
 from schedules.escalation.person_notifications import get_routing_time
 from schedules.maintenance import find_in_force
 

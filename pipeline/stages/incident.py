@@ -12,7 +12,7 @@ from pipeline.alert import NO_OPTIONS, Alert, build_alert_author, get_urgency
 from pipeline.incidents.grouping import get_keys
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
-from pipeline.stages.incident_details import build_details, build_tasks
+from pipeline.stages.added_details import build_details, build_tasks
 
 # The levels for which an integration opens incidents, by its `create_incidents_for` (contract section 3.6).
 LEVELS: dict[int, frozenset[AlertType]] = {

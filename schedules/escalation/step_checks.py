@@ -9,7 +9,7 @@ from models.domain.enums import TargetType
 from models.domain.facts import OnCallConfig, PolicyFacts, ScheduleFacts, StepFacts
 from schedules.escalation.targets import is_round_robin
 from schedules.oncall.checks import Problem, ProblemKind, describe_times, group_spans
-from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.oncall.schedule_shifts import Shift, Span, merge_spans, subtract_spans
 
 # A schedule, its joined shifts, and the end of the checked time.
 CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]

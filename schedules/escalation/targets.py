@@ -10,7 +10,7 @@ from models.domain.enums import TargetType
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
 from models.domain.reasons import Reason, make_reason
 from schedules.escalation.person_notifications import get_routing_time
-from schedules.oncall.oncall import Shift, list_on_call
+from schedules.oncall.schedule_shifts import Shift, list_on_call
 
 
 class OnCallResolver:

@@ -18,7 +18,7 @@ from models.domain.facts import (
     ScheduleFacts,
     ScheduleOverview,
 )
-from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.oncall.schedule_shifts import Shift, Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import EARLIEST, format_local
 
 # At most this many problems are shown, the earliest first: nobody reads a longer list.

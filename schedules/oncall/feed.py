@@ -11,7 +11,7 @@ from datetime import datetime, time, timedelta
 from models.domain.facts import ScheduleFacts
 from models.domain.values import replace
 from schedules.oncall.local_time import DAY
-from schedules.oncall.oncall import Shift, list_shifts
+from schedules.oncall.schedule_shifts import Shift, list_shifts
 from schedules.oncall.shifts import estimate_work
 
 MONTH = 31 * DAY

@@ -7,8 +7,8 @@ from models.domain.facts import LayerFacts, ScheduleFacts
 from models.domain.values import replace
 from schedules.oncall.checks import Problem, ProblemKind
 from schedules.oncall.local_time import DAY, get_offset, get_zone_or_utc, list_offsets, to_local
-from schedules.oncall.oncall import Span, list_layer_shifts, merge_spans
 from schedules.oncall.restrictions import is_unrestricted
+from schedules.oncall.schedule_shifts import Span, list_layer_shifts, merge_spans
 
 # The times of at most this many handoffs of a day are named.
 MAX_TIMES = 3

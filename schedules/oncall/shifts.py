@@ -1,6 +1,6 @@
 """Compute shifts over a time: work limits, joined and whole shifts, handoffs, displaced people.
 
-Everything here builds on `list_shifts` in schedules/oncall/oncall.py.
+Everything here builds on `list_shifts` in schedules/oncall/schedule_shifts.py.
 """
 
 from collections import Counter
@@ -12,7 +12,8 @@ from itertools import groupby
 from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
 from models.domain.values import replace
 from schedules.oncall.local_time import DAY, get_zone_or_utc
-from schedules.oncall.oncall import (
+from schedules.oncall.restrictions import CYCLES, is_unrestricted
+from schedules.oncall.schedule_shifts import (
     Shift,
     Span,
     join_shifts,
@@ -22,7 +23,6 @@ from schedules.oncall.oncall import (
     merge_spans,
     subtract_spans,
 )
-from schedules.oncall.restrictions import CYCLES, is_unrestricted
 
 # Limit of turns and restrictions that one request may compute: at most a second of processor time.
 MAX_WORK = 100_000

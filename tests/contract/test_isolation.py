@@ -38,16 +38,16 @@ OPEN = {
     # Numbers of the whole installation, without names: tests/web/operations/test_metrics.py.
     "/metrics",
     # The health of the whole installation, without names: tests/web/pages/test_start.py.
-    # The path contains a signed link without names: tests/web/pages/test_incident.py.
+    # The path contains a signed link without names: tests/web/pages/test_linked_incident.py.
     "/i/<token>",
     # The path contains a signed link without names: tests/web/pages/test_bundle.py.
     "/b/<token>",
     # The path contains a signed invitation: tests/web/pages/test_join.py.
     "/join/<token>",
-    # The path contains a signed link or invitation: tests/web/pages/test_web_push.py.
+    # The path contains a signed link or invitation: tests/web/pages/test_browser_push.py.
     "/i/<token>/browser/",
     "/join/<token>/browser/",
-    # A script and a public key, the same for everybody: tests/web/pages/test_web_push.py.
+    # A script and a public key, the same for everybody: tests/web/pages/test_browser_push.py.
     "/push.js",
     "/push/key/",
     # The path contains a signed link: tests/web/callbacks.

@@ -10,8 +10,8 @@ from models.domain.facts import TimerDecision
 from models.domain.reasons import make_reason
 from models.tables.incidents import IncidentLog
 from models.tables.timers import Timer
-from pipeline.incidents import timers
-from pipeline.incidents.timers import TimerSpec
+from pipeline.incidents import timer_table
+from pipeline.incidents.timer_table import TimerSpec
 from pipeline.sources.reading import generic
 from tests.support.alerts import accept
 from tests.support.scenarios.timers import open_incident
@@ -38,7 +38,9 @@ def remind(context, key):
 
 @pytest.fixture
 def reminder(monkeypatch):
-    monkeypatch.setitem(timers.TIMERS, "reminder", TimerSpec("reminder", expect_reminder, remind, once=True))
+    monkeypatch.setitem(
+        timer_table.TIMERS, "reminder", TimerSpec("reminder", expect_reminder, remind, once=True)
+    )
 
 
 def list_reminders():

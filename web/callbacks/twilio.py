@@ -19,7 +19,7 @@ from models.domain.reasons import Reason
 from models.tables.notifications import Attempt, Message
 from models.tables.users import ContactMethod
 from models.write.delivery_reports import record_report
-from pipeline.messages.sms import MAX_SEGMENTS, shorten
+from pipeline.messages.sms_segments import MAX_SEGMENTS, shorten
 from runtime.settings import Settings
 from runtime.twilio_accounts import list_accounts
 from web.callbacks.received import handle_once, read_body

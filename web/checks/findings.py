@@ -25,9 +25,9 @@ from schedules.oncall import checks
 from schedules.oncall.checks import CoveredTime, Problem
 from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
-from schedules.oncall.oncall import Span, merge_spans, subtract_spans
+from schedules.oncall.schedule_shifts import Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
-from web.checks import alerts, rules
+from web.checks import integrations, rules
 from web.checks.finding import TRUNCATED, Finding
 
 Row = TypeVar("Row")
@@ -445,6 +445,6 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     find_missing_channel,
     lambda scope: rules.find_unknown_fields(scope.account, scope.progress.go_on),
     lambda scope: rules.find_routers_without_catch_all(scope.account, scope.progress.go_on),
-    lambda scope: alerts.find_unheard_integrations(scope.account, scope.start, scope.progress.go_on),
-    lambda scope: alerts.find_silent_integrations(scope.account, scope.start, scope.progress.go_on),
+    lambda scope: integrations.find_unheard_integrations(scope.account, scope.start, scope.progress.go_on),
+    lambda scope: integrations.find_silent_integrations(scope.account, scope.start, scope.progress.go_on),
 )

@@ -16,7 +16,7 @@ from models.reports import alert_trace
 from models.tables.events import Event, Receipt
 from pipeline.sources import opsgenie
 from pipeline.sources.reading.values import get_text
-from web.event_apis.fields import Scalar, read_fields
+from web.event_apis.body_fields import Scalar, read_fields
 from web.event_apis.keys import read_authorization
 from web.event_apis.responses import build_answer, get_seconds, list_reasons, with_errors
 from web.http.errors import ApiError, BadRequest, NotAuthenticated, NotFound, reject

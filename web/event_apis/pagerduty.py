@@ -7,7 +7,7 @@ from models.domain.identity import make_entity_id
 from pipeline.sources import pagerduty
 from pipeline.sources.reading.values import get_text
 from pipeline.sources.table import SOURCES
-from web.event_apis.fields import Scalar, read_fields
+from web.event_apis.body_fields import Scalar, read_fields
 from web.event_apis.keys import clean_key
 from web.event_apis.responses import build_answer, list_reasons, with_errors
 from web.http.errors import ApiError, BadRequest, NotFound

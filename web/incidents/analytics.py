@@ -14,7 +14,7 @@ from marshmallow import fields, validate
 
 from models.domain.enums import IncidentStatus, Urgency
 from models.reports import incident_metrics
-from models.reports.drills import is_drill
+from models.reports.drill_report import is_drill
 from models.store.fields import UtcField
 from models.store.prepared import in_list
 from models.store.store import store

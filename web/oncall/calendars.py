@@ -22,7 +22,7 @@ from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 from schedules.oncall.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
-from schedules.oncall.oncall import Shift
+from schedules.oncall.schedule_shifts import Shift
 from web.http import access, serialization
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import Forbidden

@@ -1,6 +1,6 @@
 """Shifts, gaps and conflicts of a schedule over a time or at one time (under /api/tocsin/schedules/).
 
-All answers come from the functions that also select people to notify (schedules/oncall/oncall.py,
+All answers come from the functions that also select people to notify (schedules/oncall/schedule_shifts.py,
 schedules/escalation/targets.py). They need a constant number of queries.
 """
 

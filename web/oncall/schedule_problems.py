@@ -19,7 +19,7 @@ from models.tables.schedules import Schedule
 from schedules.escalation.current import MAX_WORK
 from schedules.oncall import checks, shifts
 from schedules.oncall.checks import Problem
-from schedules.oncall.oncall import Shift
+from schedules.oncall.schedule_shifts import Shift
 from schedules.oncall.shifts import EARLIEST
 from web.http import access
 from web.http.auth import viewer

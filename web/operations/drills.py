@@ -7,7 +7,7 @@ from marshmallow import fields
 
 from models.domain.effects import Author
 from models.domain.enums import ServiceStatus, Urgency
-from models.reports.drills import DrillReport, build_drill_report
+from models.reports.drill_report import DrillReport, build_drill_report
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import Account

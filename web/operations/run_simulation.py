@@ -17,7 +17,7 @@ from models.domain.facts import LaneFacts, OnCallConfig
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from models.load import timers
-from models.load.incidents import (
+from models.load.incident_states import (
     count_firing,
     load_entities,
     load_groups,

@@ -2,7 +2,7 @@
 
 GET changes nothing, since mail scanners follow links. POST joins the account once and shows the person's API
 token. The page works without JavaScript and loads nothing; its only script adds the browser to the
-person's contacts (web/pages/web_push.py).
+person's contacts (web/pages/browser_push.py).
 """
 
 from datetime import timedelta
@@ -25,8 +25,8 @@ from web.http.errors import Forbidden, NotFound
 from web.http.openapi import document
 from web.pages import forms, signed_in
 from web.pages.base import render_page
+from web.pages.browser_push import FRESH, build_paths, subscribe
 from web.pages.password_checks import limit_checks
-from web.pages.web_push import FRESH, build_paths, subscribe
 from workers import queue
 
 # A person who never uses the token should not have it for ever. Others create one of their own.

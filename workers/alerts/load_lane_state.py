@@ -9,7 +9,7 @@ from itertools import chain
 from models.domain.enums import Collation, RuleAction
 from models.domain.facts import GroupKey
 from models.domain.values import replace
-from models.load.incidents import (
+from models.load.incident_states import (
     count_firing,
     load_entities,
     load_groups,

@@ -66,7 +66,7 @@ from schedules.timers.sla import describe_state
 from workers.delivery import stakeholder_mails
 from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.bundles import find_limit, is_over_daily_limit
-from workers.delivery.incident_details import load_details
+from workers.delivery.message_details import load_details
 from workers.delivery.transport.channel import OutgoingMessage
 
 

@@ -27,7 +27,7 @@ from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient
 from workers.outbound import outbox
 from workers.outbound.body import load_incident
 from workers.outbound.outbox import Attempt, Claimed
-from workers.outbound.rules import find_obstacle
+from workers.outbound.outgoing_rules import find_obstacle
 from workers.pause import pause_check
 
 log = structlog.get_logger()

@@ -8,8 +8,8 @@ paused, only liveness is recorded.
 from schedules.clock_process import PeriodicJob
 from workers.pause import unless_paused
 from workers.periodic import (
-    drills,
     due_scan,
+    end_drills,
     expired_entities,
     liveness,
     missing_heartbeats,
@@ -24,7 +24,7 @@ PERIODIC_JOBS = (
     PeriodicJob("missing-pings", 1, unless_paused(missing_heartbeats.enqueue_overdue)),
     PeriodicJob("expired-entities", 1, unless_paused(expired_entities.enqueue_expired)),
     PeriodicJob("stale-lanes", 2, unless_paused(due_scan.enqueue_stale)),
-    PeriodicJob("drills", 5, unless_paused(drills.end_drills), slow=True),
+    PeriodicJob("drills", 5, unless_paused(end_drills.end_drills), slow=True),
     PeriodicJob("liveness", liveness.LIVENESS_PERIOD_S, liveness.record_liveness),
     PeriodicJob("audit", audit.EVERY_S, unless_paused(audit.run), slow=True),
     PeriodicJob("clean-up", 3600, unless_paused(retention.clean_up), slow=True),

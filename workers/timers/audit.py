@@ -15,7 +15,7 @@ import structlog
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus
 from models.domain.reasons import make_reason
-from models.load.incidents import list_open_incidents, list_resolved_with_timers
+from models.load.incident_states import list_open_incidents, list_resolved_with_timers
 from models.store.store import STORE_ERRORS, connection, store
 from models.tables.incidents import Incident
 from runtime import metrics

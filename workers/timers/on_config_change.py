@@ -14,7 +14,7 @@ import structlog
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.domain.reasons import make_reason
-from models.load.incidents import list_open_incidents_with
+from models.load.incident_states import list_open_incidents_with
 from workers.broker import broker
 from workers.lane_turns import turns
 from workers.timers.reconcile import Cause, count_timers, load_pages, reconcile

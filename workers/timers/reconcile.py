@@ -27,7 +27,7 @@ from models.load.lane import load_services, lock_with_children
 from models.load.timers import find_fired, load_pending_timers
 from models.store.store import Busy, store
 from models.write.apply import apply
-from pipeline.incidents.timers import get_expected_timers
+from pipeline.incidents.timer_table import get_expected_timers
 from schedules.escalation import escalation
 from workers import config_cache
 from workers.delivery import deliver

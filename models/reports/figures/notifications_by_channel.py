@@ -6,7 +6,7 @@ import peewee
 
 from models.domain.channels import get_channel_name
 from models.domain.enums import AttemptOutcome, NotificationStatus, ProviderState
-from models.reports.drills import is_drill
+from models.reports.drill_report import is_drill
 from models.tables.accounts import User
 from models.tables.incidents import IncidentLog
 from models.tables.notifications import Attempt, Message, Notification

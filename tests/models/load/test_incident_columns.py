@@ -2,7 +2,7 @@
 
 from models.domain.effects import IncidentState
 from models.domain.values import list_fields
-from models.load.incidents import STATE_COLUMNS
+from models.load.incident_states import STATE_COLUMNS
 from models.tables.incidents import FIXED
 
 

@@ -18,7 +18,7 @@ import pipeline
 import schedules
 import web
 import workers
-from models.load import incidents
+from models.load import incident_states
 from models.store import prepared
 from models.store.peewee_internals import get_table_name
 from models.store.store import db
@@ -32,8 +32,8 @@ GROWING = {get_table_name(table) for table in TABLES}
 # Queries that list all work of a kind, or that run seldom: when a maintenance window ends, or after a change
 # of a policy or an SLA.
 READS_ALL = {
-    *incidents._OPEN_BY_COLUMN.values(),
-    incidents._RESOLVED_WITH_TIMERS,
+    *incident_states._OPEN_BY_COLUMN.values(),
+    incident_states._RESOLVED_WITH_TIMERS,
     pending._PENDING_ROUTERS,
     pending._PENDING_SERVICES,
     pending._PENDING_STAGES,

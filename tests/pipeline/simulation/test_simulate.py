@@ -9,7 +9,7 @@ from models.domain.enums import AlertType, IncidentStatus, NotificationKind, Ser
 from models.domain.facts import ForwardingFacts, WindowFacts
 from models.domain.reasons import make_reason
 from models.domain.values import replace
-from pipeline.incidents.timers import get_expected_timers
+from pipeline.incidents.timer_table import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS, SimulatedKind

@@ -4,7 +4,7 @@ import pytest
 
 from schedules.oncall import feed, shifts
 from schedules.oncall.feed import get_overrides_since, list_calendar_shifts
-from schedules.oncall.oncall import list_shifts
+from schedules.oncall.schedule_shifts import list_shifts
 from tests.support.schedules.facts import DAY, HOUR, at, layer, override, schedule
 
 NOON = at("2026-03-04 12:00")

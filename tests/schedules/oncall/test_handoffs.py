@@ -17,7 +17,7 @@ All times are in UTC. The clock changes, with local times:
 
 import pytest
 
-from schedules.oncall.oncall import list_shifts
+from schedules.oncall.schedule_shifts import list_shifts
 from tests.support.schedules.facts import DAY, HOUR, WEEK, at, daily, handoffs, layer, schedule, spans, weekly
 
 BY_ELAPSED_TIME, BY_LOCAL_TIME = False, True

@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.values import replace
 from schedules.oncall import shifts
-from schedules.oncall.oncall import list_layer_shifts, list_on_call, list_shifts
+from schedules.oncall.schedule_shifts import list_layer_shifts, list_on_call, list_shifts
 from schedules.oncall.shifts import (
     MAX_SPANS,
     MAX_WORK,

@@ -7,7 +7,7 @@ import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from models.contacts.web_push import Subscription
+from models.contacts.browsers import Subscription
 
 
 class BrowserKeys:

@@ -18,7 +18,7 @@ from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
-from schedules.oncall.oncall import list_on_call
+from schedules.oncall.schedule_shifts import list_on_call
 from tests.support.schedules import stored
 from web.oncall import calendar_cache, calendars, ical
 

@@ -23,7 +23,7 @@ from tocsin.commands.alerts import drill as command
 from web.incidents.change_status import change_status
 from web.operations import drills
 from workers.delivery import deliver
-from workers.periodic.drills import end_drills
+from workers.periodic.end_drills import end_drills
 
 MINUTE = timedelta(minutes=1)
 PATH = "/api/tocsin/drills/"

@@ -12,7 +12,7 @@ import structlog
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind
 from models.reports.alert_trace import name_channel
-from models.reports.drills import DrillReport, build_drill_report
+from models.reports.drill_report import DrillReport, build_drill_report
 from models.store.migrate import require_schema
 from models.store.opening import open_store
 from models.store.store import connection, store

@@ -15,7 +15,7 @@ from models.tables.accounts import Account
 from runtime.settings import Settings
 from schedules.oncall.shifts import format_local
 from tocsin.checks.redis_server import find_server
-from tocsin.checks.settings import (
+from tocsin.checks.settings_of_processes import (
     find_bad_certificate,
     find_local_links,
     find_missing_listener,

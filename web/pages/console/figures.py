@@ -11,8 +11,8 @@ from flask import Response, request
 
 from models.domain.enums import NotificationStatus
 from models.reports import incident_metrics
-from models.reports.drills import is_drill
-from models.reports.figures import alerts as alert_figures
+from models.reports.drill_report import is_drill
+from models.reports.figures import daily_alerts as alert_figures
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification

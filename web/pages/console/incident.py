@@ -8,7 +8,7 @@ import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urgency
-from models.load.incidents import load_states
+from models.load.incident_states import load_states
 from models.load.lane import ConfigKeys, load_incident_config
 from models.reports import incident_timeline
 from models.store.fields import Table
@@ -25,7 +25,7 @@ from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.console.operations import call, call_if_allowed
 from web.pages.console.page import answer_unchanged, build_etag, format_moment, is_known, render
-from web.pages.incident import build_alert, list_alerts, list_notes
+from web.pages.linked_incident import build_alert, list_alerts, list_notes
 
 MAX_ALERTS = 20
 MAX_ENTRIES = 100

@@ -24,7 +24,7 @@ from web.pages import forms
 from web.pages.console.incident import describe
 from web.pages.console.operations import call
 from web.pages.console.page import CHANNEL_TITLES, format_moment_for_all, redirect_done, refuse, render
-from web.pages.incident import list_notes
+from web.pages.linked_incident import list_notes
 
 MAX_TEXT = 100_000
 MAX_ENTRIES = 1_000

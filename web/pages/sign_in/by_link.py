@@ -3,8 +3,8 @@
 from flask import Response
 
 from models.links import signed_links
-from models.sign_in import limits, links
-from models.sign_in.limits import TooMany
+from models.sign_in import attempts, links
+from models.sign_in.attempts import TooMany
 from models.tables.accounts import get_display_name
 from models.tables.sign_in import Password, SignInLink
 from web.http.auth import now
@@ -32,7 +32,7 @@ def sign_in(token: str) -> Response:
     if isinstance(link, Response):
         return link
     try:
-        limits.count([(limits.STEP_OF_CLIENT, signed_in.get_browser().client)], now())
+        attempts.count([(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)], now())
     except TooMany as many:
         return render_too_many(many, "/")
     try:

@@ -12,8 +12,8 @@ from flask import Response, current_app, request
 
 from models.contacts.messages import create_sign_in_message
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.sign_in import audit, limits, links
-from models.sign_in.limits import TooMany
+from models.sign_in import attempts, audit, links
+from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
 from models.store.store import connection, store
 from web.http.auth import now
@@ -41,7 +41,7 @@ def send() -> Response:
     address = request.form.get("address", "").strip()
     client = signed_in.get_browser().client
     try:
-        limits.count([(limits.MAIL_TO_ADDRESS, address), (limits.MAIL_OF_CLIENT, client)], now())
+        attempts.count([(attempts.MAIL_TO_ADDRESS, address), (attempts.MAIL_OF_CLIENT, client)], now())
     except TooMany as many:
         return render_too_many(many, path)
     if not _pending.acquire(blocking=False):

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from flask import Response, current_app, request
 
 from models.domain.identity import is_uuid
-from models.sign_in import audit, limits, steps
-from models.sign_in.limits import Limit, TooMany
+from models.sign_in import attempts, audit, steps
+from models.sign_in.attempts import Limit, TooMany
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import User, get_display_name
@@ -47,7 +47,7 @@ def begin_registration() -> Response:
 
     user = viewer().user
     _require_recent()
-    _count(limits.PASSKEY_OF_PERSON, user.username)
+    _count(attempts.PASSKEY_OF_PERSON, user.username)
     known = Passkey.select(Passkey.credential_id).where(Passkey.user == user)
     begun = passkey_checks.begin_registration(
         _get_host(), user.username, user.email, get_display_name(user), [row.credential_id for row in known]
@@ -120,13 +120,13 @@ def begin_sign_in() -> Response:
     """Return the challenge that a passkey signs. The browser knows which passkeys it has for this host."""
     from web.pages.sign_in import passkey_checks
 
-    _count(limits.STEP_OF_CLIENT, signed_in.get_browser().client)
+    _count(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)
     return _begin(SIGN_IN, passkey_checks.begin_sign_in(_get_host()))
 
 
 def sign_in() -> dict[str, str]:
     """Sign in the person whose passkey signed the challenge."""
-    _count(limits.STEP_OF_CLIENT, signed_in.get_browser().client)
+    _count(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)
     body = _read_body()
     values = _finish(SIGN_IN)
     if values is None:
@@ -175,7 +175,7 @@ def _get_object(value: object) -> dict[str, object]:
 def _count(limit: Limit, value: str) -> None:
     """Count a step of this client or person, or raise Throttled."""
     try:
-        limits.count([(limit, value)], now())
+        attempts.count([(limit, value)], now())
     except TooMany as many:
         raise Throttled(many.retry_after_s) from None
 

@@ -2,8 +2,8 @@
 
 from flask import Response, current_app, request
 
-from models.sign_in import audit, limits, passwords
-from models.sign_in.limits import TooMany
+from models.sign_in import attempts, audit, passwords
+from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
 from models.store.store import store
 from models.tables.accounts import User
@@ -31,7 +31,9 @@ def sign_in() -> Response:
     password = request.form.get("password", "")
     client = signed_in.get_browser().client
     try:
-        limits.count([(limits.PASSWORD_OF_ADDRESS, address), (limits.PASSWORD_OF_CLIENT, client)], now())
+        attempts.count(
+            [(attempts.PASSWORD_OF_ADDRESS, address), (attempts.PASSWORD_OF_CLIENT, client)], now()
+        )
     except TooMany as many:
         return render_too_many(many, path)
     people = find_people(address)
@@ -42,7 +44,7 @@ def sign_in() -> Response:
     if len(people) == 1 and has_verified_address(user):
         # Nobody else can end the limit of this address with a password of their own.
         with store().write_transaction():
-            limits.forget(limits.PASSWORD_OF_ADDRESS, address)
+            attempts.forget(attempts.PASSWORD_OF_ADDRESS, address)
     signed_in.start(user, "password", lambda: passwords.is_current(user, hashed))
     return redirect_to(path)
 
@@ -90,7 +92,7 @@ def _find_match(people: list[User], password: str) -> tuple[User | None, str]:
 
 def _record_failure(people: list[User], address: str, client: str) -> None:
     with store().write_transaction():
-        limits.touch(limits.PASSWORD_OF_ADDRESS, address, now())
+        attempts.touch(attempts.PASSWORD_OF_ADDRESS, address, now())
         # Anybody can enter the address of somebody else, and would read of that person's attempts.
         for user in filter(has_verified_address, people):
             audit.record(user, "sign_in_failed", now(), actor="somebody", client=client)

@@ -14,9 +14,9 @@ import structlog
 from flask import Response, current_app, request
 
 from models.contacts.contact_codes import verify_contacts
-from models.sign_in import identities, limits, sessions, steps
+from models.sign_in import attempts, identities, sessions, steps
+from models.sign_in.attempts import TooMany
 from models.sign_in.identities import ProvenIdentity
-from models.sign_in.limits import TooMany
 from models.store.store import store
 from models.tables.accounts import User
 from runtime.settings import Settings
@@ -50,7 +50,7 @@ def begin() -> Response:
     settings = _get_settings()
     path = forms.find_next(request.args.get("next"))
     try:
-        limits.count([(limits.STEP_OF_CLIENT, signed_in.get_browser().client)], now())
+        attempts.count([(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)], now())
         with _limit_requests():
             start = ProviderClient(settings).begin(is_again=request.args.get("again") == "1")
     except TooMany as many:

@@ -3,8 +3,8 @@
 from flask import Response, current_app, request
 
 from models.domain.identity import is_uuid
-from models.sign_in import audit, limits, passwords, sessions
-from models.sign_in.limits import TooMany
+from models.sign_in import attempts, audit, passwords, sessions
+from models.sign_in.attempts import TooMany
 from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import Passkey, Password
@@ -66,7 +66,9 @@ def _find_problem_of_current(user: User) -> str:
     """Return why the current password of the form is refused; "": it is right."""
     client = signed_in.get_browser().client
     try:
-        limits.count([(limits.PASSWORD_OF_ADDRESS, user.email), (limits.PASSWORD_OF_CLIENT, client)], now())
+        attempts.count(
+            [(attempts.PASSWORD_OF_ADDRESS, user.email), (attempts.PASSWORD_OF_CLIENT, client)], now()
+        )
     except TooMany:
         return "There were too many attempts. Try again later, or sign in in another way."
     current = request.form.get("current", "")[: passwords.MAX_LENGTH]

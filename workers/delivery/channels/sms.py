@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pipeline.messages.content import MessageContent, list_offered
-from pipeline.messages.sms import write_replies
+from pipeline.messages.sms_segments import write_replies
 from runtime.settings import Settings
 from runtime.twilio_accounts import TwilioAccount, list_accounts
 from workers.delivery.transport.channel import Channel, OutgoingMessage

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from models.contacts.web_push import Keys, Subscription, find_subscription, get_keys
+from models.contacts.browsers import Keys, Subscription, find_subscription, get_keys
 from models.domain.reasons import make_reason
 from models.store.store import connection
 from pipeline.messages.shortening import shorten_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pipeline.messages.calls import MAX_SPOKEN, spell
-from pipeline.messages.sms import MAX_SEGMENTS, count_segments
+from pipeline.messages.sms_segments import MAX_SEGMENTS, count_segments
 from pipeline.sources.reading.cleaning import clean_line
 from workers.delivery.transport.chat_text import escape_marks, escape_tags, escape_url
 

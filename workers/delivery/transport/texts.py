@@ -18,7 +18,7 @@ from markupsafe import Markup
 from models.domain.values import replace
 from pipeline.messages.content import KeyFacts, MessageContent, list_offered, write_plain_text
 from pipeline.messages.shortening import count_characters, shorten_content, shorten_text
-from pipeline.messages.sms import write_replies
+from pipeline.messages.sms_segments import write_replies
 from workers.delivery.transport.text_table import TEXTS, TextSpec
 
 log = structlog.get_logger()

@@ -7,7 +7,7 @@ import pytest
 
 from bench.servers.plans import list_scans
 from models.domain.enums import NotificationStatus
-from models.reports.figures import alerts as alert_figures
+from models.reports.figures import daily_alerts as alert_figures
 from models.tables.accounts import User
 from models.tables.events import Event
 from models.tables.incidents import Incident

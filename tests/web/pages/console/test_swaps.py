@@ -17,7 +17,7 @@ from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.schedules import Schedule, ScheduleOverride, ShiftSwap
 from models.tables.teams import TeamMember
-from schedules.oncall.oncall import list_on_call
+from schedules.oncall.schedule_shifts import list_on_call
 from schedules.oncall.shifts import EARLIEST
 from tests.support.schedules.stored import MONDAY, layer, schedule
 from web.pages.console import swaps

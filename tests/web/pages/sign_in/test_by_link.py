@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.links.signed_links import Invitation, get_signer
-from models.sign_in import limits, links
+from models.sign_in import attempts, links
 from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Session, SignInLink
@@ -91,7 +91,7 @@ def test_mails_end_no_link_of_the_operator(browser, world):
 
 
 def test_a_client_opens_few_links(browser, world, monkeypatch):
-    monkeypatch.setattr(limits, "STEP_OF_CLIENT", limits.Limit("step client", 1, 60))
+    monkeypatch.setattr(attempts, "STEP_OF_CLIENT", attempts.Limit("step client", 1, 60))
     first, second = make_path(world.bob), make_path(world.alice)
     browser.get(first)
 

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from models.sign_in import limits, passwords
+from models.sign_in import attempts, passwords
 from models.store.peewee_internals import get_values
 from models.store.store import store
 from models.tables.accounts import User
@@ -99,7 +99,7 @@ def test_after_ten_failures_an_address_is_refused(browser, people):
 
     answer = enter(browser, "alice@example.org")
     assert answer.status_code == 429
-    assert int(answer.headers["Retry-After"]) <= limits.QUARTER_S
+    assert int(answer.headers["Retry-After"]) <= attempts.QUARTER_S
     # Another person is not locked out.
     assert enter(browser, "mallory@example.net").status_code == 303
 
@@ -111,7 +111,7 @@ def test_an_unknown_address_is_refused_too(browser, people):
 
 
 def test_a_client_is_refused_after_failures_with_many_addresses(browser, people, monkeypatch):
-    monkeypatch.setattr(limits, "PASSWORD_OF_CLIENT", limits.Limit("password client", 3, 60))
+    monkeypatch.setattr(attempts, "PASSWORD_OF_CLIENT", attempts.Limit("password client", 3, 60))
 
     found = [enter(browser, f"person{number}@example.org").status_code for number in range(4)]
 

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from models.sign_in import limits, passwords, sessions
+from models.sign_in import attempts, passwords, sessions
 from models.store.store import store
 from models.tables.accounts import Token
 from models.tables.sign_in import Password, Session, SignInStep
@@ -111,7 +111,7 @@ def test_a_new_secret_of_a_session_is_no_new_sign_in(old, world):
 
 
 def test_a_person_begins_few_passkeys(sign_in, monkeypatch):
-    monkeypatch.setattr(limits, "PASSKEY_OF_PERSON", limits.Limit("passkey", 2, 60))
+    monkeypatch.setattr(attempts, "PASSKEY_OF_PERSON", attempts.Limit("passkey", 2, 60))
     browser = sign_in("bob")
 
     found = [browser.post("/me/passkeys/options/").status_code for _ in range(3)]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from models.domain.values import replace
 from pipeline.messages.content import Action, LabelledLink, MessageContent
-from pipeline.messages.sms import MAX_SEGMENTS, count_segments
+from pipeline.messages.sms_segments import MAX_SEGMENTS, count_segments
 from tests.support.delivery.messages import build_hostile, build_single
 from workers.delivery.channels import sms
 from workers.delivery.transport.texts import MessageText

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from http_ece import decrypt
 from py_vapid import Vapid02
 
-from models.contacts import web_push
+from models.contacts import browsers
+from models.contacts.browsers import Subscription, get_keys
 from models.contacts.messages import create_test_message
-from models.contacts.web_push import Subscription, get_keys
 from models.tables.accounts import Secret
 from models.tables.users import ContactMethod, NotificationRule, PushSubscription
 from runtime.settings import load
@@ -48,7 +48,7 @@ def send(world, store, service, browser):
     """send(content): send to Alice's browser. `send.contact` is the contact of the browser."""
     found = browser.subscribe(f"{service.url}/wpush/v2/secret-of-the-browser")
     with store.write_transaction():
-        contact, _ = web_push.subscribe(world.alice, found, "Browser", NOON)
+        contact, _ = browsers.subscribe(world.alice, found, "Browser", NOON)
         message = create_test_message(contact, "Alice", NOON)
 
     def send(content, to: str = contact.value, networks: str = "127.0.0.0/8"):
@@ -190,7 +190,7 @@ def test_the_key_of_the_installation_is_made_once(store):
 def test_a_browser_that_subscribes_again_stays_one_contact(send, world, store, service):
     renewed = BrowserKeys().subscribe(f"{service.url}/wpush/v2/secret-of-the-browser")
     with store.write_transaction():
-        contact, is_new = web_push.subscribe(world.alice, renewed, "Browser", NOON)
+        contact, is_new = browsers.subscribe(world.alice, renewed, "Browser", NOON)
 
     assert (contact.id, is_new) == (send.contact.id, False)
     stored = PushSubscription.get()

@@ -1,35 +1,19 @@
-"""`tocsin incidents` and `alerts` list what is open and came in; `ack` and `resolve` change incidents."""
+"""`tocsin incidents` and `alerts` list what is open and what came in."""
 
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import TypeVar
 
 import click
-import structlog
 
-from models.domain.effects import Author, Effect
-from models.domain.enums import AuthorKind, IncidentStatus
-from models.domain.facts import IncidentContext
-from models.domain.reasons import make_reason
-from models.reports import recent, trace_ids
+from models.reports import recent
 from models.reports.recent import RecentAlert, RecentIncident
-from models.store.migrate import require_schema
-from models.store.opening import open_store
-from models.store.store import connection, store
-from models.tables.incidents import Incident
-from models.write.change_incident import change_incident
-from pipeline import incidents as decisions
-from runtime import logs
-from runtime.redis_socket import get_url
-from runtime.settings import load
-from tocsin.commands.account.accounts import account_option, as_json_option, find_account
+from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import account_option as accounts_option
 from tocsin.commands.account.oncall import find_accounts
-from tocsin.commands.output import format_table, shorten, to_json, to_printable
-from tocsin.commands.read_only import BadArguments, open_read_only, require_data
-from workers import queue
+from tocsin.commands.output import format_table, shorten, to_json
+from tocsin.commands.read_only import open_read_only
 
 Row = TypeVar("Row", RecentAlert, RecentIncident)
 
@@ -84,54 +68,6 @@ def list_alerts(limit: int, notified_nobody: bool, account_id: str | None, as_js
         accounts = find_accounts(account_id)
         found = recent.list_alerts(accounts, limit + 1, notified_nobody=notified_nobody)
     _print_list(found, limit, _build_alert_row, "no alerts", len(accounts) > 1, as_json)
-
-
-@click.command("ack")
-@click.argument("number", metavar="INCIDENT")
-@account_option
-def acknowledge(number: str, account_id: str | None) -> None:
-    """Acknowledge an incident by its number: 12 or "#12"."""
-    _change_status(number, account_id, IncidentStatus.ACKNOWLEDGED)
-
-
-@click.command("resolve")
-@click.argument("number", metavar="INCIDENT")
-@account_option
-def resolve(number: str, account_id: str | None) -> None:
-    """Resolve an incident by its number: 12 or "#12"."""
-    _change_status(number, account_id, IncidentStatus.RESOLVED)
-
-
-def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -> None:
-    """Change the status of an incident in the name of this command. Raise if the incident cannot get it."""
-    number = trace_ids.parse_number(reference)
-    if number is None:
-        raise BadArguments(f"{reference} is not the number of an incident: write a number such as 12")
-    settings = load()
-    if not structlog.is_configured():
-        logs.configure("error", "command")
-    require_data(settings)
-    open_store(settings.database_url, settings.home)
-    author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
-    if to is IncidentStatus.ACKNOWLEDGED:
-        why = make_reason("acknowledged_by_command", by=author.name)
-    else:
-        why = make_reason("resolved_by_command", by=author.name)
-
-    def decide(context: IncidentContext) -> tuple[Effect, ...]:
-        if context.incident.status is IncidentStatus.RESOLVED and to is not IncidentStatus.RESOLVED:
-            raise click.ClickException(f"incident #{number} is resolved already")
-        return decisions.change_status(context, to, why)
-
-    with connection(), queue.connected(settings.redis_url or get_url(settings.home)):
-        require_schema()
-        account = find_account(account_id)
-        row = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
-        before = row and change_incident(row.id, author, decide, store().now(), queue.enqueue_deliveries)
-    if before is None:
-        raise click.ClickException(f"there is no incident #{number}")
-    already = " already" if before.status is to else ""
-    click.echo(to_printable(f"incident #{number} {row.title} is {to.name.lower()}{already}"))
 
 
 def _print_list(

@@ -2,7 +2,7 @@
 
 GET changes nothing, since mail scanners follow links. POST acknowledges or resolves the incident or adds a
 note, in the name of the recipient ("by link"), and redirects to the page. The page works without JavaScript
-and loads nothing. Its only script adds the browser to the person's contacts (web/pages/web_push.py).
+and loads nothing. Its only script adds the browser to the person's contacts (web/pages/browser_push.py).
 """
 
 from collections.abc import Callable, Mapping
@@ -34,8 +34,8 @@ from web.http.response_headers import PRIVATE_HEADERS
 from web.incidents.change_status import change_status
 from web.incidents.notes import write_note
 from web.pages.base import render_page
+from web.pages.browser_push import build_paths, is_fresh, subscribe
 from web.pages.link_rights import may_use
-from web.pages.web_push import build_paths, is_fresh, subscribe
 
 # Enough for the screen of a phone; the interface has all alerts and log entries.
 MAX_ALERTS = 10

@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from models.contacts.web_push import get_keys
+from models.contacts.browsers import get_keys
 from models.domain.enums import OtherContactType
 from models.links import signed_links
 from models.links.signed_links import IncidentLink, Invitation

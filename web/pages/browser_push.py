@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from flask import Response, current_app, request
 
-from models.contacts import web_push
+from models.contacts import browsers
+from models.contacts.browsers import Subscription
 from models.contacts.messages import create_browser_message, create_test_message
-from models.contacts.web_push import Subscription
 from models.domain.user_urls import find_network_problem, find_problem
 from models.links import signed_links
 from models.store.store import store
@@ -82,7 +82,7 @@ def _read_worker() -> bytes:
 
 def show_key() -> Response:
     """Return the public key to which browsers subscribe. The first request creates it, so it is a POST."""
-    return Response(web_push.get_keys().public, mimetype="text/plain")
+    return Response(browsers.get_keys().public, mimetype="text/plain")
 
 
 def subscribe(user: User) -> dict[str, str]:
@@ -96,9 +96,9 @@ def subscribe(user: User) -> dict[str, str]:
         # Else requests at the same time could exceed the limit.
         lock_row(user)
         contacts = ContactMethod.select().where(ContactMethod.user == user).count()
-        if contacts >= MAX_CONTACTS and web_push.find_contact(user, found) is None:
+        if contacts >= MAX_CONTACTS and browsers.find_contact(user, found) is None:
             reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
-        contact, is_new = web_push.subscribe(user, found, name, now())
+        contact, is_new = browsers.subscribe(user, found, name, now())
         messages = [create_browser_message(user, name, now())] if is_new else []
         with contextlib.suppress(Throttled):
             count_message(user, contact.contact_type, contact.value)

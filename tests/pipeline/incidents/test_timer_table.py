@@ -13,7 +13,7 @@ from models.domain.reasons import describe
 from models.domain.values import replace
 from pipeline import incidents
 from pipeline.incidents.decide_timer import decide_timer
-from pipeline.incidents.timers import get_expected_timers
+from pipeline.incidents.timer_table import get_expected_timers
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
 
 AUTHOR = Author(AuthorKind.USER, "Bob", user=BOB.row)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from models.domain.enums import RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 from models.domain.values import replace
-from schedules.oncall import oncall
+from schedules.oncall import schedule_shifts
 from schedules.oncall.local_time import get_zone
-from schedules.oncall.oncall import join_shifts, list_on_call, list_shifts
+from schedules.oncall.schedule_shifts import join_shifts, list_on_call, list_shifts
 from tests.support.schedules import minute_model
 from tests.support.schedules.facts import (
     DAY,
@@ -276,7 +276,7 @@ def test_layers_decide_while_no_override_is_in_force(question):
     alone = list_shifts(replace(schedule_facts, overrides=()), start, end)
 
     assert alone == sorted(
-        oncall.list_layer_shifts(schedule_facts, start, end), key=lambda shift: shift.start
+        schedule_shifts.list_layer_shifts(schedule_facts, start, end), key=lambda shift: shift.start
     )
 
 
@@ -304,7 +304,8 @@ def get_total_time(found):
     """Return the total time of shifts by person and source."""
     keys = {(shift.username, shift.source) for shift in found}
     return {
-        key: oncall.merge_spans((shift.start, shift.end) for shift in group_by(key, found)) for key in keys
+        key: schedule_shifts.merge_spans((shift.start, shift.end) for shift in group_by(key, found))
+        for key in keys
     }
 
 
@@ -469,7 +470,7 @@ def test_layer_shifts_ignore_overrides():
     )
 
     assert spans(
-        oncall.list_layer_shifts(schedule_facts, at("2026-03-02 12:00"), at("2026-03-02 14:00"))
+        schedule_shifts.list_layer_shifts(schedule_facts, at("2026-03-02 12:00"), at("2026-03-02 14:00"))
     ) == [
         "03-02 08:00 - 03-03 08:00 alice",
         "03-01 00:00 - 03-08 00:00 charlie",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.messages.sms import count_segments, shorten, write_replies
+from pipeline.messages.sms_segments import count_segments, shorten, write_replies
 
 
 @pytest.mark.parametrize(

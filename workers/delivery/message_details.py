@@ -11,7 +11,7 @@ import peewee
 from models.domain.effects import IncidentState
 from models.domain.enums import IncidentStatus, NotificationStatus
 from models.domain.reasons import Reason, write_clause
-from models.load.incidents import load_states
+from models.load.incident_states import load_states
 from models.store.prepared import Prepared, bind
 from models.tables.accounts import User, get_display_name
 from models.tables.events import Event

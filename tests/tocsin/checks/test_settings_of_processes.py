@@ -15,7 +15,11 @@ from runtime.settings import list_values, load
 from tests.support.polling import wait_until
 from tests.support.processes import start_tocsin, tocsin
 from tests.support.stores import get_url
-from tocsin.checks.settings import find_bad_certificate, find_missing_listener, find_open_countries
+from tocsin.checks.settings_of_processes import (
+    find_bad_certificate,
+    find_missing_listener,
+    find_open_countries,
+)
 
 
 def list_kinds(home):
