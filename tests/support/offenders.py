@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import pytest
+
 Case = TypeVar("Case")
 
 
@@ -18,7 +20,7 @@ def list_offenders(
     for case in cases:
         try:
             check(case)
-        except AssertionError as refusal:
+        except (AssertionError, pytest.fail.Exception) as refusal:
             offenders.append(f"{name(case)}: {refusal}")
         except Exception as error:
             error.add_note(f"in the case {name(case)}")
