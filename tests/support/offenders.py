@@ -15,8 +15,9 @@ def list_offenders(
 
     Any other error is raised, and names its case. There must be a case.
     """
+    cases = list(cases)
+    assert cases, "there is no case"
     offenders = []
-    case = None
     for case in cases:
         try:
             check(case)
@@ -25,5 +26,4 @@ def list_offenders(
         except Exception as error:
             error.add_note(f"in the case {name(case)}")
             raise
-    assert case is not None, "there is no case"
     return offenders
