@@ -9,7 +9,7 @@ PYTHON ?= $(shell for each in /usr/bin/python3 python3 python3.14 python3.13 pyt
 	$$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: openid-provider twilio-description install run docs pages any quick test fresh test-pure test-processes test-all test-postgresql schemathesis faults faults-full siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
+.PHONY: openid-provider twilio-description install run docs pages any quick test fresh test-pure test-processes test-all test-postgresql schemathesis faults faults-full mutants siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
 
 install: $(VENV)/run.stamp
 
@@ -84,6 +84,11 @@ pages: $(VENV)/dev.stamp
 # The longer runs for the figures of docs/experiments/faults.md.
 faults-full: $(VENV)/dev.stamp
 	@FAULTS_FULL=1 $(BIN)/python -m pytest $(FAULTS) -m faults -n 0
+
+# 100 changes of single places of the code that decides and writes: how many do the tests find? At most an hour. For
+# the tests of another checkout too, to compare: make mutants OTHER=../before
+mutants: $(VENV)/dev.stamp
+	@$(IN_MEMORY) $(BIN)/python .ci/mutants.py $(if $(filter-out file,$(origin OTHER)),--other $(OTHER))
 
 # Build the wheel, install it into an empty environment, start it there and send an alert.
 wheel: $(VENV)/dev.stamp

@@ -52,7 +52,8 @@ def _check(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_allowed(event: str, arguments: tuple[Any, ...]) -> bool:
-    if event != "subprocess.Popen" or not isinstance(arguments[1], list):
+    # Since Python 3.13, subprocess announces both.
+    if event not in ("subprocess.Popen", "os.posix_spawn") or not isinstance(arguments[1], list):
         return False
     program, *words = map(str, arguments[1])
     return (Path(program).name, *words) in ALLOWED_PROGRAMS

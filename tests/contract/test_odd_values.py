@@ -36,7 +36,14 @@ TAKES = {(route.method, route.path): route.body for route in ROUTES}
 VIEWS = {(route.method, route.path): route.view for route in ROUTES}
 TAKING = [row for row in OPERATIONS if TAKES[row.method, row.path]]
 # Each view once: paths have aliases, and PUT and PATCH differ only in the required fields.
-WRITES = list({VIEWS[row.method, row.path]: row for row in TAKING}.values())
+EACH_VIEW = {VIEWS[row.method, row.path]: row for row in TAKING}
+# Of views of one module with the same body, one: they read it with the same function (analytics).
+WRITES = list(
+    {
+        (row.method, view.__module__, type(TAKES[row.method, row.path])): row
+        for view, row in EACH_VIEW.items()
+    }.values()
+)
 
 
 def list_places(value: Any, *above: Any) -> Iterator[tuple[Any, ...]]:

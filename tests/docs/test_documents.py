@@ -64,11 +64,10 @@ def test_every_metric_is_documented():
     assert {name for name in names if f"`{name}" not in page} == set()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_documented(command):
-    texts = [ROOT / "README.md", *DOCS.rglob("*.md")]
+def test_every_command_is_documented():
+    texts = [path.read_text() for path in (ROOT / "README.md", *DOCS.rglob("*.md"))]
 
-    assert any(f"tocsin {command}" in path.read_text() for path in texts)
+    assert [name for name in COMMANDS if not any(f"tocsin {name}" in text for text in texts)] == []
 
 
 def list_links() -> set[tuple[Path, str, str]]:

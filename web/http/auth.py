@@ -7,12 +7,14 @@ differences. The store has only the digests of tokens. No log contains a token.
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 import peewee
 from flask import g, request
 
 from models.domain.enums import AccountRole
 from models.store.ids import digest
+from models.store.prepared import Prepared, bind, build_rows
 from models.store.store import STORE_ERRORS, store
 from models.tables.accounts import Account, CustomRole, Token, User
 from web.http import permissions
@@ -98,21 +100,29 @@ def _read_token() -> str:
     return rest.strip()
 
 
-def _find(secret: str) -> Token | None:
-    """Load the token of a current member with one query, unless it was revoked."""
-    token: Token | None = (
+# A row of a token, of its person, of the account, and of the person's role of the account's own, or nulls.
+_TOKEN = Prepared(
+    lambda: (
         Token.select(Token, User, Account, CustomRole)
         .join(User)
         .join(Account)
         .join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
-        .where(
-            # The header comes as Latin-1 text; a text that is no token matches no digest.
-            Token.digest == digest(secret),
-            Token.revoked_at.is_null(),
-            User.removed_at.is_null(),
-        )
-        .first()
+        .where(Token.digest == bind("digest"), Token.revoked_at.is_null(), User.removed_at.is_null())
     )
+)
+
+
+def _find(secret: str) -> Token | None:
+    """Load the token of a current member with one query, unless it was revoked."""
+    # The header comes as Latin-1 text; a text that is no token matches no digest.
+    values = _TOKEN.first(digest=digest(secret))
+    if values is None:
+        return None
+    token, user, account, role = cast(
+        "tuple[Token, User, Account, CustomRole | None]",
+        build_rows(values, Token, User, Account, CustomRole),
+    )
+    token.user, user.account, user.custom_role = user, account, role
     return token
 
 

@@ -1,12 +1,13 @@
 """Texts of alerts are cleaned, and clean texts are not searched."""
 
+import itertools
 import sys
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.sources.reading import cleaning
+from tests.support.offenders import list_offenders
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.floats() | st.text(max_size=3)
 NUMBERS = st.lists(st.booleans() | st.sampled_from([0, -(2**63), 2**63 - 1, -(2**63) - 1, 2**63]))
@@ -25,14 +26,19 @@ def test_printable_characters_need_no_cleaning():
     assert {each.group() for each in cleaning._BLANKS.finditer(text)} == {" "}
 
 
-@pytest.mark.parametrize("clean", [cleaning.clean_text, cleaning.clean_line])
-@pytest.mark.parametrize("text", ["", " ", " a", "a b", "a  b ", "ab ab", "aaaaaaa", " aaaaaaaaaaaaaaaaaaaa"])
-@pytest.mark.parametrize("limit", [3, 4, 100])
-def test_a_printable_text_is_cleaned_like_any_other(clean, text, limit):
-    if len(text) < limit * 2:
-        # The newline at its end is removed after the search.
-        assert clean(text, limit) == clean(f"{text}\n", limit)
-    assert len(clean(text, limit)) <= limit
+CLEANERS = [cleaning.clean_text, cleaning.clean_line]
+PRINTABLE = ["", " ", " a", "a b", "a  b ", "ab ab", "aaaaaaa", " aaaaaaaaaaaaaaaaaaaa"]
+
+
+def test_a_printable_text_is_cleaned_like_any_other():
+    def check(case):
+        clean, text, limit = case
+        if len(text) < limit * 2:
+            # The newline at its end is removed after the search.
+            assert clean(text, limit) == clean(f"{text}\n", limit)
+        assert len(clean(text, limit)) <= limit
+
+    assert list_offenders(check, itertools.product(CLEANERS, PRINTABLE, [3, 4, 100])) == []
 
 
 @given(PAYLOADS)

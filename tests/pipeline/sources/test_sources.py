@@ -13,6 +13,7 @@ from pipeline.sources import heartbeat
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import clean_line, clean_text, clean_url
 from pipeline.sources.table import SOURCES, STORED_SOURCES
+from tests.support.offenders import list_offenders
 
 GENERIC = SOURCES["generic"]
 PROMETHEUS = SOURCES["prometheus"]
@@ -360,11 +361,14 @@ def test_a_sender_cannot_speak_as_tocsin(body):
     assert heartbeat.MISSING_PING not in SOURCES
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_lone_surrogate_in_the_place_of_a_truth_value_is_no_failure(name):
+def test_a_lone_surrogate_in_the_place_of_a_truth_value_is_no_failure():
     body = b'{"message": "m", "suppressed": "\\ud800", "alerts": [{"fingerprint": "a", "status": "\\udfff"}]}'
-    decoded = RequestBody(body)
-    decoded.decode_json()
 
-    assert try_to_parse(SOURCES[name], decoded) == try_to_parse(SOURCES[name], RequestBody(body))
-    try_to_count(SOURCES[name], body)
+    def check(name):
+        decoded = RequestBody(body)
+        decoded.decode_json()
+
+        assert try_to_parse(SOURCES[name], decoded) == try_to_parse(SOURCES[name], RequestBody(body))
+        try_to_count(SOURCES[name], body)
+
+    assert list_offenders(check, SOURCES) == []

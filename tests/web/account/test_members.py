@@ -7,6 +7,7 @@ from models.people import provisioning
 from models.store.ids import make_uuid
 from models.store.peewee_internals import get_values
 from models.tables.accounts import CustomRole, User
+from tests.support.offenders import list_offenders
 
 MEMBERS = "/api/account/members/"
 
@@ -75,17 +76,20 @@ def test_missing_fields_keep_their_values(ask, world, admin):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"user": {"username": "0" * 8}}, {"user": {"username": ""}}, {"user": 7}, {"user": None}, {"role": 4},
-     {"role": 1}, {"time_zone": "Mars/Olympus"}, {"user": {"first_name": "x" * 256}}],
-    ids=str,
-)  # fmt: skip
-def test_invalid_changes_are_refused(ask, world, wrong):
-    before = get_values(get_member_path(world.bob))
+WRONG_CHANGES = [
+    {"user": {"username": "0" * 8}}, {"user": {"username": ""}}, {"user": 7}, {"user": None}, {"role": 4},
+    {"role": 1}, {"time_zone": "Mars/Olympus"}, {"user": {"first_name": "x" * 256}},
+]  # fmt: skip
 
-    assert ask("PATCH", f"{MEMBERS}{world.bob.username}/", wrong).status_code == 400
-    assert get_values(get_member_path(world.bob)) == before
+
+def test_invalid_changes_are_refused(ask, world):
+    def check(wrong):
+        before = get_values(get_member_path(world.bob))
+
+        assert ask("PATCH", f"{MEMBERS}{world.bob.username}/", wrong).status_code == 400
+        assert get_values(get_member_path(world.bob)) == before
+
+    assert list_offenders(check, WRONG_CHANGES, str) == []
 
 
 def test_the_nested_form_does_not_change_the_address(ask, world):

@@ -4,6 +4,7 @@ import pytest
 
 from models.tables.accounts import User
 from models.tables.users import ContactMethod, NotificationRule
+from tests.support.offenders import list_offenders
 
 
 @pytest.fixture
@@ -11,18 +12,28 @@ def bob(world) -> str:
     return f"/api/account/users/{world.bob.username}"
 
 
-@pytest.mark.parametrize("kind", [2, 3, 4, 5, 6, 0, 7, "x", None])
-def test_only_email_contacts_can_be_created(ask, bob, kind):
-    body = {"name": "Phone", "contact_type": kind, "value": "bob@example.org"}
-
-    assert ask("POST", f"{bob}/contacts/", body).status_code == 400
+OTHER_TYPES = [2, 3, 4, 5, 6, 0, 7, "x", None]
 
 
-@pytest.mark.parametrize("value", ["bob", "@", "bob@", "a@b\nc", "a b@c", "a@b@c", "<a@b>", "", "+4912345"])
-def test_an_implausible_address_is_refused(ask, bob, value):
-    body = {"name": "Home", "contact_type": "1", "value": value}
+def test_only_email_contacts_can_be_created(ask, bob):
+    def check(kind):
+        body = {"name": "Phone", "contact_type": kind, "value": "bob@example.org"}
 
-    assert ask("POST", f"{bob}/contacts/", body).status_code == 400
+        assert ask("POST", f"{bob}/contacts/", body).status_code == 400
+
+    assert list_offenders(check, OTHER_TYPES) == []
+
+
+IMPLAUSIBLE = ["bob", "@", "bob@", "a@b\nc", "a b@c", "a@b@c", "<a@b>", "", "+4912345"]
+
+
+def test_an_implausible_address_is_refused(ask, bob):
+    def check(value):
+        body = {"name": "Home", "contact_type": "1", "value": value}
+
+        assert ask("POST", f"{bob}/contacts/", body).status_code == 400
+
+    assert list_offenders(check, IMPLAUSIBLE) == []
 
 
 def test_the_first_email_contact_is_created_and_deleted_with_its_rules(ask, bob, world):
@@ -111,15 +122,18 @@ def test_a_person_changes_and_deletes_a_forwarding_rule(ask, bob, forwarding):
     assert ask("GET", path).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"to_user": "alice"}, {"to_user": "x"}, {"to_user": ""}, {"to_user": None}, {"to_date": ""},
-     {"to_date": "2026-12-24T08:00:00Z"}, {"to_date": "2020-01-01"}, {"from_date": "soon"},
-     {"from_date": None}, {"time_zone": "Mars/Olympus"}],
-    ids=str,
-)  # fmt: skip
-def test_invalid_forwarding_rules_are_refused(ask, bob, forwarding, wrong):
-    assert ask("POST", f"{bob}/forwarding_rules/", {**forwarding, **wrong}).status_code == 400
+WRONG_FORWARDING = [
+    {"to_user": "alice"}, {"to_user": "x"}, {"to_user": ""}, {"to_user": None}, {"to_date": ""},
+    {"to_date": "2026-12-24T08:00:00Z"}, {"to_date": "2020-01-01"}, {"from_date": "soon"},
+    {"from_date": None}, {"time_zone": "Mars/Olympus"},
+]  # fmt: skip
+
+
+def test_invalid_forwarding_rules_are_refused(ask, bob, forwarding):
+    def check(wrong):
+        assert ask("POST", f"{bob}/forwarding_rules/", {**forwarding, **wrong}).status_code == 400
+
+    assert list_offenders(check, WRONG_FORWARDING, str) == []
 
 
 def test_messages_are_forwarded_only_to_another_member_of_the_account(ask, bob, world, forwarding, now):

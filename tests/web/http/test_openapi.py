@@ -9,6 +9,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from tests.support.offenders import list_offenders
 from web.http import permissions, xml
 from web.http.openapi import descriptions, document, examples
 from web.http.openapi.tags import TAGS
@@ -62,21 +63,23 @@ def test_the_description_has_exactly_the_documented_operations(described):
     }
 
 
-@pytest.mark.parametrize("route", DOCUMENTED, ids=get_title)
-def test_each_operation_describes_its_parameters_and_errors(described, route):
-    operation_doc = operation(described, route)
+def test_each_operation_describes_its_parameters_and_errors(described):
+    def check(route: Any) -> None:
+        operation_doc = operation(described, route)
 
-    places = [one["name"] for one in operation_doc["parameters"] if one["in"] == "path"]
-    assert places == re.findall("<([a-z_]+)>", route.path)
-    assert all(one["description"] for one in operation_doc["parameters"])
-    assert ("requestBody" in operation_doc) == (route.body is not None or route.doc_body is not None)
-    refused = {int(status) for status in operation_doc["responses"]} - {route.status}
-    assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
-    # Each operation with a token gets 429 after many invalid tokens of one address.
-    assert (413 in refused, 429 in refused) == ("requestBody" in operation_doc, route.auth is not None)
-    assert operation_doc["security"] == ([{"bearerAuth": []}] if route.auth else [])
-    assert operation_doc["x-needs"] == route.permission
-    assert operation_doc["description"]
+        places = [one["name"] for one in operation_doc["parameters"] if one["in"] == "path"]
+        assert places == re.findall("<([a-z_]+)>", route.path)
+        assert all(one["description"] for one in operation_doc["parameters"])
+        assert ("requestBody" in operation_doc) == (route.body is not None or route.doc_body is not None)
+        refused = {int(status) for status in operation_doc["responses"]} - {route.status}
+        assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
+        # Each operation with a token gets 429 after many invalid tokens of one address.
+        assert (413 in refused, 429 in refused) == ("requestBody" in operation_doc, route.auth is not None)
+        assert operation_doc["security"] == ([{"bearerAuth": []}] if route.auth else [])
+        assert operation_doc["x-needs"] == route.permission
+        assert operation_doc["description"]
+
+    assert list_offenders(check, DOCUMENTED, get_title) == []
 
 
 def test_an_operation_with_its_own_limit_is_one_with_a_token():
@@ -308,28 +311,33 @@ def list_contents(operation_doc: dict[str, Any], described: dict[str, Any]) -> A
             yield part_name, kind, content["schema"], shown
 
 
-@pytest.mark.parametrize("route", DOCUMENTED, ids=get_title)
-def test_each_body_and_answer_has_a_valid_example(described, route):
-    for part_name, kind, schema, shown in list_contents(operation(described, route), described):
-        checker = OAS31Validator(
-            {**schema, "components": described["components"]}, format_checker=OAS31Validator.FORMAT_CHECKER
-        )
-        assert shown, part_name
-        for example in shown:
-            if kind == XML:
-                assert xml.parse(example.encode())
-            else:
-                assert [f"{one.json_path}: {one.message}" for one in checker.iter_errors(example)] == [], (
-                    part_name
-                )
+def test_each_body_and_answer_has_a_valid_example(described):
+    def check(route: Any) -> None:
+        for part_name, kind, schema, shown in list_contents(operation(described, route), described):
+            checker = OAS31Validator(
+                {**schema, "components": described["components"]},
+                format_checker=OAS31Validator.FORMAT_CHECKER,
+            )
+            assert shown, part_name
+            for example in shown:
+                if kind == XML:
+                    assert xml.parse(example.encode())
+                else:
+                    assert [
+                        f"{one.json_path}: {one.message}" for one in checker.iter_errors(example)
+                    ] == [], part_name
+
+    assert list_offenders(check, DOCUMENTED, get_title) == []
 
 
 TAKING = {type(route.body): route.body for route in DOCUMENTED if route.body is not None}
 
 
-@pytest.mark.parametrize("schema", TAKING.values(), ids=lambda schema: type(schema).__name__)
-def test_the_example_of_a_body_can_be_sent(schema):
-    assert schema.load(examples.build_example(schema, for_request=True))
+def test_the_example_of_a_body_can_be_sent():
+    def check(schema: Any) -> None:
+        assert schema.load(examples.build_example(schema, for_request=True))
+
+    assert list_offenders(check, TAKING.values(), lambda schema: type(schema).__name__) == []
 
 
 def test_every_value_has_a_type(described):

@@ -10,6 +10,7 @@ from models.store.ids import make_short_id, make_uuid
 from models.tables.incidents import Incident
 from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.teams import Priority
+from tests.support.offenders import list_offenders
 
 FILTER = "/api/incidents/filter/"
 
@@ -100,9 +101,11 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_an_invalid_filter_is_refused(ask, wrong):
-    assert ask("POST", FILTER, wrong).status_code == 400
+def test_an_invalid_filter_is_refused(ask):
+    def check(wrong):
+        assert ask("POST", FILTER, wrong).status_code == 400
+
+    assert list_offenders(check, WRONG, str) == []
 
 
 def test_pages_have_links_and_the_last_page_has_no_next(ask, list_numbers, incident):

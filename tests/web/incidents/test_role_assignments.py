@@ -6,6 +6,7 @@ from models.store.ids import make_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.incidents import IncidentAssignment
 from models.tables.teams import IncidentRole
+from tests.support.offenders import list_offenders
 
 ROLES = "/api/tocsin/incidents/1/roles/"
 NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
@@ -77,21 +78,23 @@ def test_a_deletion_of_a_role_deletes_its_assignments(ask, world, roles):
     assert ask("GET", ROLES).json == []
 
 
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        ("role", {"role": None}), ("role", {"role": ""}), ("role", {"role": NO_SUCH_ID}),
-        ("role", {"role": 7}),
-        ("user", {"user": ""}), ("user", {"user": "bob"}), ("user", {"user": {"username": None}}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_an_invalid_role_assignment_is_refused(ask, world, roles, field, wrong):
-    body = {"role": roles["scribe"], "user": world.bob.username, **wrong}
-    refused = ask("POST", ROLES, body, scheme="Token")
+WRONG_ASSIGNMENTS = [
+    ("role", {"role": None}), ("role", {"role": ""}), ("role", {"role": NO_SUCH_ID}),
+    ("role", {"role": 7}),
+    ("user", {"user": ""}), ("user", {"user": "bob"}), ("user", {"user": {"username": None}}),
+]  # fmt: skip
 
-    assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
-    assert not IncidentAssignment.select().exists()
+
+def test_an_invalid_role_assignment_is_refused(ask, world, roles):
+    def check(case):
+        field, wrong = case
+        body = {"role": roles["scribe"], "user": world.bob.username, **wrong}
+        refused = ask("POST", ROLES, body, scheme="Token")
+
+        assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
+        assert not IncidentAssignment.select().exists()
+
+    assert list_offenders(check, WRONG_ASSIGNMENTS) == []
 
 
 def test_a_removed_user_gets_no_role(ask, world, roles, now):

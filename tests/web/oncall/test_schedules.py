@@ -8,6 +8,7 @@ import time_machine
 
 from models.store.ids import make_uuid
 from models.tables.schedules import Schedule, ScheduleOverride
+from tests.support.offenders import list_offenders
 
 DAY_S = 86_400
 START = "2026-03-02T08:00:00Z"
@@ -148,49 +149,53 @@ def test_a_weekly_restriction_needs_a_day(ask, path, layer, kind, day, status):
     assert ask("POST", path, {"name": "x", "layers": layers}).status_code == status
 
 
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        ("shift_length", 3599), ("shift_length", 31_536_001), ("shift_length", None),
-        ("shift_length", 3600.5),
-        ("rotation_start_time", None), ("rotation_start_time", ""), ("rotation_start_time", "yesterday"),
-        ("rotation_end_time", START), ("rotation_end_time", "2020-01-01"), ("rotation_end_time", 7),
-        ("restriction_type", 3), ("is_active", None), ("name", "x" * 256), ("users", "x"), ("users", [7]),
-        ("users", [{}]), ("users", [{"user": None}]), ("users", [{"user": "x"}]), ("users", [{"user": []}]),
-        ("restrictions", [{}]), ("restrictions", [{"duration": 0, "start_time_of_day": "09:00"}]),
-        ("restrictions", [{"duration": 604_801, "start_time_of_day": "09:00"}]),
-        ("restrictions", [{"duration": 60, "start_time_of_day": "24:00"}]),
-        ("restrictions", [{"duration": 60, "start_time_of_day": "nine"}]),
-        ("restrictions", [{"duration": 60, "start_time_of_day": "09:60"}]),
-        ("restrictions", [{"duration": 60, "start_time_of_day": None}]),
-        ("restrictions", [{"duration": 60, "start_time_of_day": "\u0660\u0669:\u0660\u0660"}]),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_an_invalid_layer_is_refused(ask, path, make, change, layer, field, wrong):
-    schedule = make(layers=[layer])
-
-    refused = change(schedule, {"name": "Changed", "layers": [layer, {**layer, field: wrong}]})
-
-    assert refused.status_code == 400
-    assert ask("GET", f"{path}{schedule['unique_id']}/").json == schedule
+WRONG_IN_LAYERS = [
+    ("shift_length", 3599), ("shift_length", 31_536_001), ("shift_length", None),
+    ("shift_length", 3600.5),
+    ("rotation_start_time", None), ("rotation_start_time", ""), ("rotation_start_time", "yesterday"),
+    ("rotation_end_time", START), ("rotation_end_time", "2020-01-01"), ("rotation_end_time", 7),
+    ("restriction_type", 3), ("is_active", None), ("name", "x" * 256), ("users", "x"), ("users", [7]),
+    ("users", [{}]), ("users", [{"user": None}]), ("users", [{"user": "x"}]), ("users", [{"user": []}]),
+    ("restrictions", [{}]), ("restrictions", [{"duration": 0, "start_time_of_day": "09:00"}]),
+    ("restrictions", [{"duration": 604_801, "start_time_of_day": "09:00"}]),
+    ("restrictions", [{"duration": 60, "start_time_of_day": "24:00"}]),
+    ("restrictions", [{"duration": 60, "start_time_of_day": "nine"}]),
+    ("restrictions", [{"duration": 60, "start_time_of_day": "09:60"}]),
+    ("restrictions", [{"duration": 60, "start_time_of_day": None}]),
+    ("restrictions", [{"duration": 60, "start_time_of_day": "\u0660\u0669:\u0660\u0660"}]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        ("user", None), ("user", "x"), ("user", ""), ("start_time", None), ("end_time", ""),
-        ("end_time", START), ("end_time", "2026-03-02T07:59:59Z"), ("name", []),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_an_invalid_override_is_refused(ask, path, make, change, override, field, wrong):
-    schedule = make(overrides=[override])
+def test_an_invalid_layer_is_refused(ask, path, make, change, layer):
+    def check(case):
+        field, wrong = case
+        schedule = make(layers=[layer])
 
-    refused = change(schedule, {"overrides": [override, {**override, field: wrong}]})
+        refused = change(schedule, {"name": "Changed", "layers": [layer, {**layer, field: wrong}]})
 
-    assert refused.status_code == 400
-    assert ask("GET", f"{path}{schedule['unique_id']}/").json == schedule
+        assert refused.status_code == 400
+        assert ask("GET", f"{path}{schedule['unique_id']}/").json == schedule
+
+    assert list_offenders(check, WRONG_IN_LAYERS) == []
+
+
+WRONG_IN_OVERRIDES = [
+    ("user", None), ("user", "x"), ("user", ""), ("start_time", None), ("end_time", ""),
+    ("end_time", START), ("end_time", "2026-03-02T07:59:59Z"), ("name", []),
+]  # fmt: skip
+
+
+def test_an_invalid_override_is_refused(ask, path, make, change, override):
+    def check(case):
+        field, wrong = case
+        schedule = make(overrides=[override])
+
+        refused = change(schedule, {"overrides": [override, {**override, field: wrong}]})
+
+        assert refused.status_code == 400
+        assert ask("GET", f"{path}{schedule['unique_id']}/").json == schedule
+
+    assert list_offenders(check, WRONG_IN_OVERRIDES) == []
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Calcutta", "", None])
@@ -298,11 +303,16 @@ def test_ids_chosen_by_a_client_are_kept_without_duplicates(make, layer, overrid
     assert made["overrides"][1]["unique_id"] != chosen
 
 
-@pytest.mark.parametrize("odd", ["x", "", None, 7, [], {}, "00000000-0000-1000-8000-000000000000"])
-def test_an_invalid_id_is_ignored(make, layer, override, odd):
-    made = make(layers=[{**layer, "unique_id": odd}], overrides=[{**override, "unique_id": odd}])
+ODD_IDS = ["x", "", None, 7, [], {}, "00000000-0000-1000-8000-000000000000"]
 
-    assert odd not in (made["layers"][0]["unique_id"], made["overrides"][0]["unique_id"])
+
+def test_an_invalid_id_is_ignored(make, layer, override):
+    def check(odd):
+        made = make(layers=[{**layer, "unique_id": odd}], overrides=[{**override, "unique_id": odd}])
+
+        assert odd not in (made["layers"][0]["unique_id"], made["overrides"][0]["unique_id"])
+
+    assert list_offenders(check, ODD_IDS) == []
 
 
 def test_the_id_of_an_override_of_another_schedule_is_not_used(ask, make, override, world):

@@ -1,4 +1,4 @@
-"""The checks that test_new_action.py runs in a process with the action of tests/support/page_action.py."""
+"""What test_new_action.py runs in a process with the action of tests/support/web/page_action.py."""
 
 import pytest
 

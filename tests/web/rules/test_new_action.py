@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_an_action_of_the_tests_is_stored_applied_and_described():
     """A process of its own, because the schemas are built when `web` is imported."""
-    options = ["-p", "tests.support.page_action", "-p", "no:cacheprovider"]
+    options = ["-p", "tests.support.web.page_action", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, str(CHECKS)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 

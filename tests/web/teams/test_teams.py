@@ -5,6 +5,7 @@ import pytest
 from models.store.ids import make_uuid
 from models.tables.accounts import ConfigVersion, CustomRole, User
 from models.tables.teams import EscalationPolicy, Team, TeamMember
+from tests.support.offenders import list_offenders
 
 TEAMS = "/api/account/teams/"
 
@@ -50,13 +51,18 @@ def test_put_requires_the_name_unless_a_published_client_sends_it(ask, path):
     assert ask("PATCH", path, {}).json["name"] == "Payments"
 
 
-@pytest.mark.parametrize("name", ["", " ", "\x00", None, 7, [], "x" * 256])
-def test_an_invalid_name_is_refused(ask, name):
-    refused = ask("POST", TEAMS, {"name": name}, scheme="Token")
+WRONG_NAMES = ["", " ", "\x00", None, 7, [], "x" * 256]
 
-    assert refused.status_code == 400
-    assert list(refused.json["errors"]) == ["name"]
-    assert refused.json["detail"] == "This request can not be processed."
+
+def test_an_invalid_name_is_refused(ask):
+    def check(name):
+        refused = ask("POST", TEAMS, {"name": name}, scheme="Token")
+
+        assert refused.status_code == 400
+        assert list(refused.json["errors"]) == ["name"]
+        assert refused.json["detail"] == "This request can not be processed."
+
+    assert list_offenders(check, WRONG_NAMES) == []
 
 
 def test_nul_in_a_name_is_removed(ask):

@@ -7,6 +7,7 @@ import pytest
 
 from pipeline.rules.conditions import Budget, catalogue, compile_rule, evaluate
 from tests.support.conditions.trees import group, rule, search, subject
+from tests.support.offenders import list_offenders
 
 PAYLOAD = {
     "title": "Disk full on db1",
@@ -129,8 +130,9 @@ CASES: list[Case] = [
 ]
 
 
-def ids(cases: list[Case]) -> list[str]:
-    return [f"{field} {name} {values}" for field, _, name, values, _ in cases]
+def describe(case: Case) -> str:
+    field, _, name, values, _ = case
+    return f"{field} {name} {values}"
 
 
 def build_subject() -> Any:
@@ -144,10 +146,13 @@ def verdict(condition: Any, alert: Any = None) -> bool:
     return found.matches
 
 
-@pytest.mark.parametrize(("field", "plain", "name", "values", "expected"), CASES, ids=ids(CASES))
-def test_an_operator_gives_its_verdict_in_a_tree(field, plain, name, values, expected):
-    assert expected is verdict(group(rule(f"alert.{field}", name, *values)))
-    assert expected is verdict(rule(field, name, *values))
+def test_an_operator_gives_its_verdict_in_a_tree():
+    def check(case: Case) -> None:
+        field, _, name, values, expected = case
+        assert expected is verdict(group(rule(f"alert.{field}", name, *values)))
+        assert expected is verdict(rule(field, name, *values))
+
+    assert list_offenders(check, CASES, describe) == []
 
 
 def build_logic(plain: str, read: Any, values: list[Any]) -> Any:
@@ -168,12 +173,15 @@ def build_logic(plain: str, read: Any, values: list[Any]) -> Any:
     }.get(plain, lambda: {signs[plain]: [read, flat[0]]})()
 
 
-@pytest.mark.parametrize(("field", "plain", "name", "values", "expected"), CASES, ids=ids(CASES))
-def test_an_operator_gives_its_verdict_in_json_logic(field, plain, name, values, expected):
-    positive = expected is not any(name in names for names in NEGATIVES.values())
-    for read in ({"var": field}, {"var": f"alert.{field}"}, {"val": ["alert", field]}):
-        assert positive is verdict(build_logic(plain, read, values))
-        assert positive is not verdict({"!": [build_logic(plain, read, values)]})
+def test_an_operator_gives_its_verdict_in_json_logic():
+    def check(case: Case) -> None:
+        field, plain, name, values, expected = case
+        positive = expected is not any(name in names for names in NEGATIVES.values())
+        for read in ({"var": field}, {"var": f"alert.{field}"}, {"val": ["alert", field]}):
+            assert positive is verdict(build_logic(plain, read, values))
+            assert positive is not verdict({"!": [build_logic(plain, read, values)]})
+
+    assert list_offenders(check, CASES, describe) == []
 
 
 def test_the_table_has_every_field_and_operator():
@@ -182,28 +190,29 @@ def test_the_table_has_every_field_and_operator():
     assert {(name, each) for name, field in catalogue.FIELDS.items() for each in field.operators} == tested
 
 
-@pytest.mark.parametrize(
-    ("field", "plain", "name", "values", "expected"),
-    cases := list_cases("message", EMPTY_TEXT),
-    ids=ids(cases),
-)
-def test_an_operator_gives_its_verdict_on_an_empty_text(field, plain, name, values, expected):
-    assert expected is verdict(rule(f"alert.{field}", name, *values), subject(message=""))
+def test_an_operator_gives_its_verdict_on_an_empty_text():
+    def check(case: Case) -> None:
+        field, _, name, values, expected = case
+        assert expected is verdict(rule(f"alert.{field}", name, *values), subject(message=""))
+
+    assert list_offenders(check, list_cases("message", EMPTY_TEXT), describe) == []
 
 
 PAYLOAD_CASES = list_cases("$.title", TEXT | {"select_any_in": [(["db2", "Disk full on db1"], True)]})
 
 
-@pytest.mark.parametrize(
-    ("path", "plain", "name", "values", "expected"), PAYLOAD_CASES, ids=ids(PAYLOAD_CASES)
-)
-def test_an_operator_gives_its_verdict_on_a_value_of_the_payload(path, plain, name, values, expected):
+def test_an_operator_gives_its_verdict_on_a_value_of_the_payload():
     """The text is at a path, in a list, and in a payload that has it in two places."""
-    assert expected is verdict(group(search(name, path, *values)))
-    assert expected is verdict(search(name, "title", *values))
-    assert expected is verdict(
-        search(name, "$.alerts[*].title", *values), subject(payload={"alerts": [{}, PAYLOAD, 5]})
-    )
+
+    def check(case: Case) -> None:
+        path, _, name, values, expected = case
+        assert expected is verdict(group(search(name, path, *values)))
+        assert expected is verdict(search(name, "title", *values))
+        assert expected is verdict(
+            search(name, "$.alerts[*].title", *values), subject(payload={"alerts": [{}, PAYLOAD, 5]})
+        )
+
+    assert list_offenders(check, PAYLOAD_CASES, describe) == []
 
 
 def test_the_payload_supports_every_operator():

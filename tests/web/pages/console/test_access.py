@@ -13,6 +13,7 @@ from models.tables.accounts import CustomRole, User
 from models.tables.events import Event, Receipt
 from models.tables.schedules import ShiftSwap
 from models.tables.teams import TeamMember
+from tests.support.offenders import list_offenders
 from tests.support.schedules.stored import layer, schedule
 from tests.support.web.browser import PageBrowser
 from web.http.permissions import ADMIN
@@ -21,6 +22,7 @@ from web.routes import PAGES
 
 OF_SESSIONS = [page for page in PAGES if page.auth == "session"]
 CONSOLE = [page for page in OF_SESSIONS if page.view.__module__.startswith("web.pages.console.")]
+SHOWN = [page for page in OF_SESSIONS if page.method == "GET"]
 WITH_IDS = [page for page in CONSOLE if "<" in page.path]
 STRANGE = "3f2c0e9a-1b7d-4c52-9a58-0c5d2f1e7a44"
 
@@ -62,15 +64,15 @@ def request(browser, page, path):
     return browser.get(path) if page.method == "GET" else browser.post(path)
 
 
-@pytest.mark.parametrize("page", OF_SESSIONS, ids=name)
-def test_nobody_sees_a_page_without_a_session(browser, page):
-    path = page.path.replace("<", "").replace(">", "")
-    answer = request(browser, page, path)
+def test_nobody_sees_a_page_without_a_session(browser):
+    def check(page):
+        answer = request(browser, page, page.path.replace("<", "").replace(">", ""))
+        if page.guest is start.show:
+            assert (answer.status_code, "Sign in" in answer.text) == (200, True)
+        else:
+            assert (answer.status_code, answer.headers["Location"].startswith("/sign-in/")) == (303, True)
 
-    if page.guest is start.show:
-        assert (answer.status_code, "Sign in" in answer.text) == (200, True)
-    else:
-        assert (answer.status_code, answer.headers["Location"].startswith("/sign-in/")) == (303, True)
+    assert list_offenders(check, OF_SESSIONS, name) == []
 
 
 # Who looks at the pages of Alice's team. A reader has a custom role that may only read incidents.
@@ -122,68 +124,77 @@ def expect_status(page, kind: str) -> int:
 
 
 @pytest.mark.parametrize("kind", PEOPLE)
-@pytest.mark.parametrize("page", [page for page in OF_SESSIONS if page.method == "GET"], ids=name)
-def test_each_page_is_shown_to_those_with_its_permission(app, people, ids, page, kind):
+def test_each_page_is_shown_to_those_with_its_permission(app, people, ids, kind):
     browser = PageBrowser(app)
     browser.start_session(people[kind])
 
-    assert browser.get(fill(page, ids)).status_code == expect_status(page, kind)
+    shown = {name(page): browser.get(fill(page, ids)).status_code for page in SHOWN}
+
+    assert shown == {name(page): expect_status(page, kind) for page in SHOWN}
 
 
 @pytest.mark.parametrize("kind", ["reader", "outsider", "other account"])
-@pytest.mark.parametrize("page", [page for page in WITH_IDS if page.method == "POST"], ids=name)
-def test_each_form_is_refused_to_those_without_its_permission(app, people, ids, page, kind):
+def test_each_form_is_refused_to_those_without_its_permission(app, people, ids, kind):
     browser = PageBrowser(app)
     browser.start_session(people[kind])
 
-    assert browser.post(fill(page, ids)).status_code == (404 if kind == "other account" else 403)
+    refused = [browser.post(fill(page, ids)).status_code for page in WITH_IDS if page.method == "POST"]
+
+    assert set(refused) == {404 if kind == "other account" else 403}
 
 
-@pytest.mark.parametrize("page", WITH_IDS, ids=name)
-def test_objects_of_another_account_do_not_exist(sign_in, ids, page):
-    assert request(sign_in("mallory"), page, fill(page, ids)).status_code == 404
+@pytest.mark.parametrize(("who", "status"), [("mallory", 404), ("charlie", 403)])
+def test_objects_of_another_account_do_not_exist_and_those_of_another_team_are_refused(
+    sign_in, ids, who, status
+):
+    browser = sign_in(who)
+
+    answered = {name(page): request(browser, page, fill(page, ids)).status_code for page in WITH_IDS}
+
+    assert answered == {name(page): status for page in WITH_IDS}
 
 
-@pytest.mark.parametrize("page", WITH_IDS, ids=name)
-def test_objects_of_another_team_are_refused(sign_in, ids, page):
-    assert request(sign_in("charlie"), page, fill(page, ids)).status_code == 403
+def test_a_form_without_its_token_is_refused(sign_in, ids):
+    browser, forms = sign_in("alice"), [page for page in PAGES if page.method == "POST"]
+
+    answered = {name(page): browser.post(fill(page, ids), csrf="0" * 64).status_code for page in forms}
+
+    assert answered == {name(page): 403 for page in forms}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.method == "POST"], ids=name)
-def test_a_form_without_its_token_changes_nothing(sign_in, ids, page):
-    path = fill(page, ids)
-
-    assert sign_in("alice").post(path, csrf="0" * 64).status_code == 403
-
-
-@pytest.mark.parametrize("page", [page for page in OF_SESSIONS if page.method == "GET"], ids=name)
-def test_each_page_loads_files_of_this_host_only(sign_in, ids, page):
-    answer = sign_in("alice").get(fill(page, ids))
-    policy = answer.headers["Content-Security-Policy"]
-
-    assert answer.status_code == 200
-    assert "unsafe-inline" not in policy
-    assert "default-src 'none'" in policy
-    assert answer.headers["Cache-Control"] == "no-store"
-
-
-@pytest.mark.parametrize("page", [page for page in OF_SESSIONS if page.method == "GET"], ids=name)
-def test_each_page_has_the_same_headers_for_head(sign_in, ids, page):
+def test_each_page_loads_files_of_this_host_only(sign_in, ids):
     browser = sign_in("alice")
-    path = fill(page, ids)
-    answer = browser._open("HEAD", path, {})
 
-    assert (answer.status_code, answer.data) == (200, b"")
-    assert answer.headers["Content-Type"] == browser.get(path).headers["Content-Type"]
+    def check(page):
+        answer = browser.get(fill(page, ids))
+        policy = answer.headers["Content-Security-Policy"]
+        assert answer.status_code == 200
+        assert "unsafe-inline" not in policy
+        assert "default-src 'none'" in policy
+        assert answer.headers["Cache-Control"] == "no-store"
+
+    assert list_offenders(check, SHOWN, name) == []
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.method == "GET" and page.auth != "session"], ids=name
-)
-def test_open_pages_serve_head_too(browser, page):
-    path = page.path.replace("<name>", "tocsin.css").replace("<token>", "x")
+def test_each_page_has_the_same_headers_for_head(sign_in, ids):
+    browser = sign_in("alice")
 
-    assert browser._open("HEAD", path, {}).status_code == browser.get(path).status_code
+    def check(page):
+        path = fill(page, ids)
+        answer = browser._open("HEAD", path, {})
+        assert (answer.status_code, answer.data) == (200, b"")
+        assert answer.headers["Content-Type"] == browser.get(path).headers["Content-Type"]
+
+    assert list_offenders(check, SHOWN, name) == []
+
+
+def test_open_pages_serve_head_too(browser):
+    def check(page):
+        path = page.path.replace("<name>", "tocsin.css").replace("<token>", "x")
+        assert browser._open("HEAD", path, {}).status_code == browser.get(path).status_code
+
+    opened = [page for page in PAGES if page.method == "GET" and page.auth != "session"]
+    assert list_offenders(check, opened, name) == []
 
 
 def test_operations_refuse_head(browser):
