@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.support.postgresql_server import running_server  # the path above comes first
+from tests.support.postgresql.server import running_server  # the path above comes first
 
 durable = sys.argv[1] != "--not-durable"
 command = sys.argv[1 if durable else 2 :]

@@ -17,6 +17,7 @@ from models.store.opening import open_store
 from models.store.store import connection, db
 from tests import selection, starts
 from tests.support import stores
+from tests.support.postgresql import reused_connections
 from tests.support.world import World, create_world
 from workers import config_cache
 from workers.alerts import amazon, batches, lane_actors, pieces, process_lane, process_lanes, process_router
@@ -104,7 +105,9 @@ def _empty_folder(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="session", autouse=True)
 def _databases():
     """Drop all databases at the end of the run."""
+    reused_connections.install()
     yield
+    reused_connections.close_all()
     stores.drop_all_stores()
 
 
@@ -151,7 +154,8 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     opened = cached.open_copy(home)
     with connection():
         yield opened
-    db.close_all()
+    with reused_connections.keeping():
+        db.close_all()
 
 
 WORLD: stores.RowCache[World] = stores.RowCache()

@@ -19,7 +19,7 @@ from tests.support.faults.catalogue import Fault
 from tests.support.faults.installation import Installation
 from tests.support.faults.relay import FaultyRelay
 from tests.support.faults.rounds import Row, Site, Table, run_round
-from tests.support.postgresql_server import running_server
+from tests.support.postgresql.server import running_server
 from tests.support.relays import build_server_context, certificate
 from tests.support.requirements import skip_or_fail
 

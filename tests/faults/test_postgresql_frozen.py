@@ -16,7 +16,7 @@ from tests.support import stores
 from tests.support.faults.installation import Installation
 from tests.support.faults.traffic import Traffic, get_json, seconds_until_refused
 from tests.support.polling import wait_until
-from tests.support.postgresql_server import Server, running_server
+from tests.support.postgresql.server import Server, running_server
 
 pytestmark = [
     pytest.mark.faults,

@@ -13,6 +13,7 @@ from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from tests.support import stores
+from tests.support.postgresql import reused_connections
 
 needs_server = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has no connections")
 
@@ -25,6 +26,7 @@ def count_connections():
 
 @needs_server
 def test_each_connection_is_open_before_the_first_alert(store):
+    reused_connections.close_all()
     own = count_connections()
 
     warm_up(5)

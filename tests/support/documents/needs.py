@@ -21,7 +21,7 @@ from tests.support.delivery.certificates import create_certificate
 from tests.support.documents.scripts import run_script
 from tests.support.mail_server import Mailbox
 from tests.support.polling import wait_until
-from tests.support.postgresql_server import running_server
+from tests.support.postgresql.server import running_server
 from tests.support.processes import find_free_port, start_redis
 from tests.support.relays import accept_login, build_server_context, relay
 from tests.support.requirements import skip_or_fail

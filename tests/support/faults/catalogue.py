@@ -17,7 +17,7 @@ from tests.support.faults import bodies
 from tests.support.faults.relay import PHASES
 from tests.support.faults.rounds import Site
 from tests.support.polling import wait_until
-from tests.support.postgresql_server import Server
+from tests.support.postgresql.server import Server
 
 # How long a fault lasts.
 SECONDS = 5.0
