@@ -156,7 +156,7 @@ class Siege:
 
     def run(self, target: Besieged) -> SiegeFigures:
         """Run the siege. All threads have ended when it returns or raises."""
-        permit_open_files(self.sizes.idle_connections)
+        permit_open_files(self.sizes.idle_connections + self.sizes.dripping_connections)
         # The first rows of a tenant wait for nobody, so the other tenant exists before the attack.
         address = target.url + create_tenant(target.url, "other").generic.path
         attacks = build_attacks(create_tenant(target.url, "attacker"), self.sizes)

@@ -1,71 +1,78 @@
-"""Close idle connections when there are many, so that new senders are served.
+"""Close the connections that connection_limits.py chooses; one with an unfinished body gets 408 first."""
 
-The server accepts no connection beyond a limit, and an idle one counts until it is closed after 30 s. A
-client with thousands of idle connections would keep out everybody else. So, long before the limit, the
-connections that have been silent for the longest time are closed. HTTP allows this at any time; a client
-opens a new one. A client that has sent only a part of its request's body gets 408.
-"""
-
+import ipaddress
 import os
 import socket
 import stat
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from tocsin.server.bodies import Body
+import structlog
 
-# Other connections are closed before those that were silent for a shorter time.
-MIN_SILENCE_S = 1.0
+from tocsin.server.bodies import Body
+from tocsin.server.connection_limits import Connection, Phase, choose_to_close
+from web.http.failed_authentication import get_network
+
+log = structlog.get_logger()
 
 OPEN_FILES = Path("/proc/self/fd")
 IS_SUPPORTED = hasattr(socket, "TCP_INFO") and OPEN_FILES.is_dir()
 
-# tcpi_last_data_recv of struct tcp_info in linux/tcp.h: milliseconds since data was last received, or since
-# the connection was opened.
-_TCP_INFO = struct.Struct("=52xI")
+# Of struct tcp_info in linux/tcp.h: tcpi_last_data_sent and tcpi_last_data_recv, in milliseconds, both since
+# the connection was opened if there was no data; and tcpi_data_segs_out, the sent segments with data.
+_TCP_INFO = struct.Struct("=44xI4xI100xI")
 
 
-def close_idle(
+def close_excess(
     port: int,
     limit: int,
     active: Collection[str],
     list_unfinished: Callable[[], Mapping[str, Body]] = dict,
+    shared_networks: Collection[str] = (),
 ) -> int:
-    """Close idle connections to the port if there are more than half of the limit; return how many.
+    """Close connections to the port if there are too many; return how many were closed.
 
     `active` has the addresses of the clients, as IP:PORT, whose requests are being answered.
-    `list_unfinished` returns the bodies that are not complete, by client: these clients get 408 first.
+    `list_unfinished` returns the bodies that are not complete, by client.
+    `shared_networks`: those of proxies, behind which are many clients, as are behind the loopback address.
     """
     if not IS_SUPPORTED or sum(1 for _ in os.scandir(OPEN_FILES)) <= limit // 2:
         return 0
-    silences: list[tuple[float, int, str]] = []
-    total = 0
-    for sock, handle in _list_connections(port):
-        with sock:
-            total += 1
-            silence, peer = _get_silence_s(sock), _format_peer(sock)
-            if silence >= MIN_SILENCE_S and peer not in active:
-                silences.append((silence, handle, peer))
-    excess = total - limit // 2
-    if excess <= 0:
-        return 0
-    silences.sort(reverse=True)
     unfinished = list_unfinished()
-    return sum(_close(handle, silence, unfinished.get(peer)) for silence, handle, peer in silences[:excess])
+    found = list(_list_connections(port, active, unfinished))
+    networks = [ipaddress.ip_network(each, strict=False) for each in shared_networks]
+    chosen = choose_to_close(found, limit, partial(_find_network, networks))
+    return sum(_close(each, active, unfinished.get(each.client)) for each in chosen)
 
 
-def _close(handle: int, silence: float, body: Body | None) -> bool:
-    """Close a connection, unless it got data or its handle became another file in the meantime.
+def _find_network(
+    shared: Collection[ipaddress.IPv4Network | ipaddress.IPv6Network], client: str
+) -> str | None:
+    """Return the network of a client (IP:PORT); None if many clients may have this address."""
+    host = client.rpartition(":")[0].strip("[]")
+    address = ipaddress.ip_address(host)
+    # A socket for IPv6 also gets clients of IPv4.
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback or any(address in network for network in shared):
+        return None
+    return get_network(str(address))
+
+
+def _close(chosen: Connection, active: Collection[str], body: Body | None) -> bool:
+    """Close a connection, unless it got a request or its handle became another file in the meantime.
 
     With an unfinished body, answer 408: the server closes the connection after this answer.
     """
     try:
-        sock = _duplicate_socket(handle)
+        sock = _duplicate_socket(chosen.handle)
         if sock is None:
             return False
         with sock:
-            if _get_silence_s(sock) < silence:
+            age, silence, _ = _read_info(sock)
+            has_changed = silence < chosen.silence_s if chosen.phase is Phase.IDLE else age < chosen.age_s
+            if has_changed or chosen.client in active:
                 return False
             if body is not None:
                 body.cancel()
@@ -76,20 +83,38 @@ def _close(handle: int, silence: float, body: Body | None) -> bool:
     return True
 
 
-def _list_connections(port: int) -> Iterator[tuple[socket.socket, int]]:
-    """Yield the open connections to the port, each as a duplicated socket, and the original handle."""
+def _list_connections(
+    port: int, active: Collection[str], unfinished: Collection[str]
+) -> Iterator[Connection]:
+    """Yield the open connections to the port."""
     for file in OPEN_FILES.iterdir():
         handle = int(file.name)
         try:
             sock = _duplicate_socket(handle)
+            if sock is None:
+                continue
+            with sock:
+                if _is_open(sock) and sock.getsockname()[1] == port:
+                    yield _describe(sock, handle, active, unfinished)
         except OSError:
             continue  # the file was closed in the meantime
-        if sock is None:
-            continue
-        if _is_open(sock) and sock.getsockname()[1] == port:
-            yield sock, handle
-        else:
-            sock.close()
+
+
+def _describe(
+    sock: socket.socket, handle: int, active: Collection[str], unfinished: Collection[str]
+) -> Connection:
+    client = _format_peer(sock)
+    age, silence, has_sent = _read_info(sock)
+    if client in active:
+        phase = Phase.ANSWER
+    elif client in unfinished:
+        phase = Phase.BODY
+    elif has_sent and silence >= age:
+        phase = Phase.IDLE
+    else:
+        # It got bytes after the last answer, or there was no answer yet.
+        phase = Phase.HEADERS
+    return Connection(handle, client, phase, age, silence)
 
 
 def _duplicate_socket(number: int) -> socket.socket | None:
@@ -113,7 +138,8 @@ def _format_peer(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _get_silence_s(sock: socket.socket) -> float:
+def _read_info(sock: socket.socket) -> tuple[float, float, bool]:
+    """Return the seconds since data was last sent and received, and whether any was sent."""
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-    (milliseconds,) = _TCP_INFO.unpack(info)
-    return float(milliseconds / 1000)
+    sent_ms, received_ms, segments = _TCP_INFO.unpack(info)
+    return sent_ms / 1000, received_ms / 1000, segments > 0

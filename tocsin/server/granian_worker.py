@@ -40,8 +40,9 @@ IDLE_THREAD_S = 30
 MAX_HEADER_BYTES = 64 * 1024
 # A connection that begins no request for this time is closed.
 IDLE_CONNECTION_MS = 30_000
-# How often deadlines are checked.
+# How often deadlines are checked; and while connections had to be closed, for which others wait.
 CHECK_EVERY_S = 0.5
+CROWDED_EVERY_S = 0.1
 
 
 class _Loop:
@@ -76,14 +77,14 @@ def run(
     connections: int,
     accept: Accept = accept_nothing,
     build_refusal: BuildRefusal = refuse_in_json,
-    on_check: Callable[[set[str], Bodies], None] = lambda active, bodies: None,
+    on_check: Callable[[set[str], Bodies], bool] = lambda active, bodies: False,
 ) -> Iterator[None]:
     """Serve while the context is open, then wait until the running requests are answered.
 
     `accept` takes plain alerts over before `app` (web/ingest/fast_path.py).
     `build_refusal` builds what browsers get if the server itself refuses a request (web/pages/refusal.py).
     `on_check` is called every CHECK_EVERY_S seconds with the clients (IP:PORT) that get an answer now, and
-    the bodies that are being received.
+    the bodies that are being received. It says whether it must be called again sooner.
     """
     bodies, active = Bodies(), set[str]()
     host, port = listening.getsockname()[:2]
@@ -109,12 +110,13 @@ def run(
     stopping = threading.Event()
 
     def check_deadlines() -> None:
-        while not stopping.wait(CHECK_EVERY_S):
+        every_s = CHECK_EVERY_S
+        while not stopping.wait(every_s):
             try:
                 now = time.monotonic()
                 bodies.cancel_late(now)
                 shares.refuse_late(now)
-                on_check(active, bodies)
+                every_s = CROWDED_EVERY_S if on_check(active, bodies) else CHECK_EVERY_S
             except Exception:
                 log.exception("a deadline could not be checked")
 

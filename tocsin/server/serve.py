@@ -19,7 +19,7 @@ from web.server_interface import Accept, BuildRefusal, accept_nothing, refuse_in
 log = structlog.get_logger()
 
 # Connections, not requests: an idle kept-alive connection counts too (measured). So the limit is much higher
-# than the number of threads. Idle connections are closed when half of it is reached.
+# than the number of threads. connection_limits.py says which are closed from half of it on.
 MAX_CONNECTIONS = 4096
 # Requests that still run this long after the stop are aborted: the sender gets no answer and sends again.
 STOP_TIMEOUT_S = 10.0
@@ -41,9 +41,13 @@ def serve(
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
 
-    def close_idle(active: set[str], bodies: Bodies) -> None:
-        if count := connections.close_idle(settings.port, limit, active, bodies.list_unfinished):
-            log.warning("idle connections closed, because there are too many", count=count)
+    def close_excess(active: set[str], bodies: Bodies) -> bool:
+        count = connections.close_excess(
+            settings.port, limit, active, bodies.list_unfinished, settings.trusted_proxies
+        )
+        if count:
+            log.warning("connections closed, because there are too many", count=count)
+        return count > 0
 
     with (
         listen(settings) as listening,
@@ -55,7 +59,7 @@ def serve(
             connections=limit,
             accept=accept,
             build_refusal=build_refusal,
-            on_check=close_idle,
+            on_check=close_excess,
         ),
     ):
         garbage.freeze_loaded()

@@ -31,5 +31,6 @@ class Sizes:
 
     group: int = 10_000
     idle_connections: int = 4_000
+    dripping_connections: int = 4_400
     unfinished: int = 64
     large_body: int = 8_000_000

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections import Counter
 from contextlib import suppress
+from time import monotonic
 from urllib.parse import urlsplit
 
 # How often held connections are read and opened again.
@@ -17,10 +18,20 @@ RESERVED_FILES = 500
 class HeldConnections:
     """Keeps a number of connections open, and opens those again that the server closes.
 
-    `first_bytes` are sent at the beginning, the connections in turns; a connection never sends more.
+    `first_bytes` are sent at the beginning, the connections in turns. Then a connection sends nothing
+    more, or one byte every `drip_s` seconds.
     """
 
-    def __init__(self, name: str, base_url: str, count: int, first_bytes: list[bytes], per_turn: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        count: int,
+        first_bytes: list[bytes],
+        *,
+        per_turn: int,
+        drip_s: float | None = None,
+    ) -> None:
         self.name = name
         self.requests = 0
         self.statuses: Counter[str] = Counter()
@@ -30,12 +41,17 @@ class HeldConnections:
         self._count = count
         self._first_bytes = first_bytes
         self._per_turn = per_turn
+        self._drip_s = drip_s
 
     def run(self, stopping: threading.Event) -> None:
         with selectors.DefaultSelector() as selector:
             try:
+                next_drip = monotonic()
                 while not stopping.wait(TURN_S):
                     self._open_missing(selector)
+                    if self._drip_s is not None and monotonic() >= next_drip:
+                        next_drip = monotonic() + self._drip_s
+                        self._drip(selector)
                     for key, _ in selector.select(0):
                         self._read(selector, key.fileobj)
             finally:
@@ -54,6 +70,11 @@ class HeldConnections:
                 sock.sendall(self._first_bytes[self.requests % len(self._first_bytes)])
             sock.setblocking(False)
             self.requests += 1
+
+    def _drip(self, selector: selectors.BaseSelector) -> None:
+        for key in selector.get_map().values():
+            with suppress(OSError):
+                key.fileobj.send(b"x")
 
     def _read(self, selector: selectors.BaseSelector, sock: socket.socket) -> None:
         answer = b""

@@ -8,7 +8,7 @@ from bench.siege.tenants import Tenant
 
 
 def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
-    """Yield bodies whose rest never arrives, and connections on which nothing is sent."""
+    """Yield bodies whose rest never arrives, silent connections, and headers without an end."""
     head = f"POST {tenant.generic.path} HTTP/1.1\r\nHost: siege\r\n".encode()
     unfinished = [
         head + b"Content-Length: 100\r\n\r\n{",
@@ -23,4 +23,12 @@ def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
         sizes.idle_connections,
         [b""],
         per_turn=50,
+    )
+    yield HeldConnections(
+        f"{sizes.dripping_connections:,} connections with a byte of a header every 0.7 s",
+        tenant.base_url,
+        sizes.dripping_connections,
+        [b"GET / HTTP/1.1\r\nX: "],
+        per_turn=500,
+        drip_s=0.7,
     )

@@ -16,7 +16,7 @@ from pipeline.sources.table import SOURCES
 from runtime.settings import load
 from tests.support.polling import wait_until
 from tests.support.web.server import Server, read_answer, run_server
-from tocsin.server import bodies, connections, granian_worker, shares
+from tocsin.server import bodies, connection_limits, connections, granian_worker, shares
 from tocsin.server.listening import BACKLOG
 from tocsin.server.shares import Shares
 from web.pages import refusal
@@ -308,9 +308,9 @@ def test_a_very_long_header_is_refused_without_the_application(run_server):
 
 
 def test_more_idle_connections_than_the_limit_do_not_keep_others_out(run_server, monkeypatch):
-    monkeypatch.setattr(connections, "MIN_SILENCE_S", 0.1)
+    monkeypatch.setattr(connection_limits, "CROWDED_S", 0.1)
     server = run_server(
-        connections=60, on_check=lambda active, _: connections.close_idle(server.port, 60, active)
+        connections=60, on_check=lambda active, _: connections.close_excess(server.port, 60, active) > 0
     )
     running: list[int] = []
     slow = threading.Thread(target=lambda: running.append(server.ask("GET", "/hang").status))
@@ -326,24 +326,44 @@ def test_more_idle_connections_than_the_limit_do_not_keep_others_out(run_server,
     assert running == [201]
 
 
+def test_headers_that_arrive_byte_by_byte_do_not_keep_others_out(run_server, monkeypatch):
+    monkeypatch.setattr(connection_limits, "CROWDED_S", 0.1)
+    server = run_server(
+        connections=60, on_check=lambda active, _: connections.close_excess(server.port, 60, active) > 0
+    )
+    stopping = threading.Event()
+
+    def drip(senders: list[socket.socket]) -> None:
+        while not stopping.wait(0.05):
+            for sender in senders:
+                with contextlib.suppress(OSError):
+                    sender.sendall(b"x")
+
+    with contextlib.ExitStack() as stack:
+        senders = [stack.enter_context(server.connect()) for _ in range(120)]
+        for sender in senders:
+            sender.sendall(b"POST /api/events/x/ HTTP/1.1\r\nX: ")
+        dripping = threading.Thread(target=drip, args=(senders,))
+        dripping.start()
+        stack.callback(dripping.join)
+        stack.callback(stopping.set)
+        assert server.ask("POST", "/api/events/x/", b"alert").text == b"alert"
+
+
 @pytest.mark.parametrize("length", [b"100", b"100000"], ids=["small", "large"])
 def test_an_unfinished_body_gets_408_before_its_connection_is_closed_for_others(
     run_server, monkeypatch, length
 ):
-    monkeypatch.setattr(connections, "MIN_SILENCE_S", 0.1)
+    monkeypatch.setattr(connection_limits, "SILENCE_S", 0.1)
     monkeypatch.setattr(bodies, "SMALL_TIMEOUT_S", 60.0)
 
-    def close_idle(active, received):
-        connections.close_idle(server.port, 60, active, received.list_unfinished)
+    def close_excess(active, received):
+        return connections.close_excess(server.port, 60, active, received.list_unfinished) > 0
 
     def list_silences() -> list[float]:
-        found = []
-        for sock, _ in connections._list_connections(server.port):
-            with sock:
-                found.append(connections._get_silence_s(sock))
-        return found
+        return [each.silence_s for each in connections._list_connections(server.port, (), ())]
 
-    server = run_server(connections=60, on_check=close_idle)
+    server = run_server(connections=60, on_check=close_excess)
     with contextlib.ExitStack() as stack:
         unfinished = [stack.enter_context(server.connect()) for _ in range(10)]
         for sock in unfinished:
