@@ -10,6 +10,7 @@ from models.domain.effects import EntityState, IncidentState
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.facts import PastIncident
 from models.domain.values import list_fields
+from models.store.peewee_internals import get_fields
 from models.store.prepared import Prepared, bind, in_bound, in_bound_pairs, on_found_rows
 from models.store.store import store
 from models.tables.events import Entity
@@ -17,7 +18,7 @@ from models.tables.incidents import Incident, IncidentAssignment, IncidentGroup,
 from models.tables.timers import Timer
 
 # The columns that a state has under the same name: all of its fields but the row number and the number.
-STATE_COLUMNS = tuple(name for name in list_fields(IncidentState) if name in Incident._meta.fields)
+STATE_COLUMNS = tuple(name for name in list_fields(IncidentState) if name in get_fields(Incident))
 
 
 def _select_entities() -> peewee.ModelSelect:

@@ -63,7 +63,7 @@ def choose_to_close(
     for share, candidates in (
         (1 / 2, [each for each in oldest if _is_slow(each)]),
         (3 / 4, [each for each in oldest if _is_unfinished(each) and each.age_s >= CROWDED_S]),
-        (FULL, sorted(filter(_is_waiting, connections), key=lambda each: -each.silence_s)),
+        (FULL, sorted(filter(_is_idle, connections), key=lambda each: -each.silence_s)),
     ):
         excess = len(connections) - len(chosen) - int(limit * share)
         more = (each for each in candidates if each not in chosen)
@@ -94,5 +94,5 @@ def _is_unfinished(connection: Connection) -> bool:
     return connection.phase in (Phase.HEADERS, Phase.BODY)
 
 
-def _is_waiting(connection: Connection) -> bool:
+def _is_idle(connection: Connection) -> bool:
     return connection.phase is Phase.IDLE and connection.silence_s >= SILENCE_S

@@ -9,13 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-import structlog
-
 from tocsin.server.bodies import Body
 from tocsin.server.connection_limits import Connection, Phase, choose_to_close
 from web.http.failed_authentication import get_network
-
-log = structlog.get_logger()
 
 OPEN_FILES = Path("/proc/self/fd")
 IS_SUPPORTED = hasattr(socket, "TCP_INFO") and OPEN_FILES.is_dir()

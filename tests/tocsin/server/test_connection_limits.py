@@ -82,12 +82,12 @@ def test_above_three_quarters_half_a_second_must_be_enough(phase):
 
 
 def test_nearly_at_the_limit_the_longest_silence_makes_room():
-    waiting = build(LIMIT, Phase.IDLE, age_s=20.0, silence_s=20.0)
+    idle = build(LIMIT, Phase.IDLE, age_s=20.0, silence_s=20.0)
 
-    chosen = choose(waiting)
+    chosen = choose(idle)
 
     assert len(chosen) == LIMIT - int(LIMIT * 63 / 64)
-    assert chosen[0] is waiting[-1]
+    assert chosen[0] is idle[-1]
 
 
 def test_a_connection_with_a_running_request_always_stays():
