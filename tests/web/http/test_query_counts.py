@@ -7,6 +7,7 @@ from playhouse.test_utils import count_queries
 
 from models.domain.applications import GENERIC
 from models.domain.enums import AccountRole, ContactType, TeamRole
+from models.domain.reasons import make_reason
 from models.people import provisioning
 from models.store.ids import make_short_id, make_uuid
 from models.tables.accounts import CustomRole
@@ -160,19 +161,22 @@ def add_incident_task(world, now):
     )  # fmt: skip
 
 
+REASON = make_reason("text", text="x")
+
+
 def add_timeline_entry(world, now):
     """Add a log entry, and a notification with its message and its attempt."""
     incident = get_incident(world, now)
     IncidentLog.create(
-        incident=incident, at=now, what="edited", reason="x", author_kind="user", user=world.bob
+        incident=incident, at=now, what="edited", reason=REASON, author_kind="user", user=world.bob
     )
     message = Message.create(
         message_id=make_uuid(), account=world.account, user=world.bob, channel=1, created_at=now,
         next_attempt_at=now, first_attempt_at=now,
     )  # fmt: skip
-    Attempt.create(message=message, at=now, outcome="sent", detail="250", milliseconds=1)
+    Attempt.create(message=message, at=now, outcome="sent", detail=REASON, milliseconds=1)
     Notification.create(
-        key=make_uuid(), incident=incident, user=world.bob, kind="escalation", reason="x", not_before=now,
+        key=make_uuid(), incident=incident, user=world.bob, kind="escalation", reason=REASON, not_before=now,
         state=1, done_at=now, message=message,
     )  # fmt: skip
 

@@ -139,11 +139,10 @@ def test_a_double_shift_is_minor_unless_a_schedule_says_otherwise(world, now, us
             schedule.save()
         return [found.minor for found in run_checks(world.account, now, now + 7 * DAY)]
 
-    assert find(None, None) == find("minor", None) == [True]
-    assert find(None, "problem") == find("intended", "problem") == [False]
-    assert find("intended", None) == find("intended", "intended") == []
-    # Not written by this version.
-    assert find("sometimes", None) == [True]
+    assert [found.minor for found in run_checks(world.account, now, now + 7 * DAY)] == [True]
+    assert find("minor", "minor") == [True]
+    assert find("minor", "problem") == find("intended", "problem") == [False]
+    assert find("intended", "minor") == find("intended", "intended") == []
 
 
 def test_a_step_that_names_only_people_of_the_step_before_is_a_problem(world, now, use_schedules):
