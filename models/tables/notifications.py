@@ -58,7 +58,8 @@ class Message(Table):
 Message.declare_index("message_of_pieces", "pieces_of", where="pieces_of IS NOT NULL")
 # To count the recent messages of a user, and to delete all of them.
 Message.declare_index("message_of_user", "user", "channel", "state", "done_at")
-Message.declare_index("message_due", "channel", "next_attempt_at", where="state = 0")
+# Accounts take turns, so the messages of each are found without reading those of the others.
+Message.declare_index("message_due", "channel", "account", "next_attempt_at", where="state = 0")
 # For each channel: the last sent message and the failed ones since then, to see whether the channel works.
 Message.declare_index("message_sent", "channel", "done_at", where="state = 1")
 Message.declare_index("message_failed", "channel", "done_at", where="state = 3")

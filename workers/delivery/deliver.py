@@ -5,11 +5,10 @@ with the same Message-ID.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
-from threading import get_ident
 from typing import NamedTuple, cast
 
 import dramatiq
@@ -35,7 +34,7 @@ from workers.delivery.outbox import (
     DeliveryAttempt,
     NotificationCounts,
     claim,
-    is_due,
+    list_due_accounts,
     list_due_channels,
     record_attempt,
 )
@@ -53,8 +52,8 @@ from workers.delivery.transport.channel import (
     UnusableAddress,
 )
 from workers.delivery.transport.host_gates import MAX_THREADS as THREADS_TO_HOSTS
-from workers.delivery.transport.host_gates import THREADS_PER_ACCOUNT
 from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, report_down
+from workers.delivery.turns import THREADS_PER_ACCOUNT, Turns
 
 log = structlog.get_logger()
 
@@ -63,11 +62,14 @@ log = structlog.get_logger()
 # milliseconds, less than the text of a mail about a hundred incidents.
 RENDERED_FOR_S = 0.1
 
+# Few, so that mails to stakeholders leave the relay to those to people on call; one for each of two accounts.
+THREADS_TO_STAKEHOLDERS = 2
+
 _runtimes: dict[int, ChannelRuntime] = {}
 
-# The channel and the message that each thread of this process sends now. A clock that is set forward expires
-# all claims, so claims alone are not enough.
-_in_flight: dict[int, tuple[int, Claimed]] = {}
+# Whose message the threads of this process send next, and what they send now. A clock that is set forward
+# expires all claims, so claims alone are not enough.
+_turns = Turns(list_due_accounts)
 
 
 def configure(settings: Settings) -> None:
@@ -82,7 +84,7 @@ def configure(settings: Settings) -> None:
 
 def _get_max_threads(number: int, channel: Channel) -> int:
     if number == STAKEHOLDER_CHANNEL:
-        return 1
+        return THREADS_TO_STAKEHOLDERS
     return THREADS_TO_HOSTS if isinstance(channel, ChannelOfHosts) else MAX_THREADS
 
 
@@ -223,35 +225,44 @@ def _send_batch(runtime: ChannelRuntime, entered: Entered, channel: int, now: da
                 _record(channel, attempt)
                 break
     finally:
-        _in_flight.pop(get_ident(), None)
+        _turns.end()
         conn.close()
+        _look_again()
     return handled
+
+
+def _look_again() -> None:
+    """Let the channels send what waited for the end of another message of the same account."""
+    for channel in _turns.take_waiting():
+        threads.request(channel, _runtimes[channel].gate.max_threads)
 
 
 def _record_and_claim(channel: int, attempt: DeliveryAttempt | None, now: datetime | None) -> Claimed | None:
     """Record the last attempt and claim the next message, in one short transaction."""
-    if attempt is None and not is_due(channel, now or store().now()):
+    if attempt is None and not _turns.is_due(channel, now or store().now()):
         return None
     with store().write_transaction():
         counts = record_attempt(attempt) if attempt is not None else {}
         claimed = None if threads.is_stopping() else _claim_next(channel, now or store().now())
     if attempt is not None:
+        _look_again()
         _finish(channel, attempt, counts)
     return claimed
 
 
 def _claim_next(channel: int, now: datetime) -> Claimed | None:
-    in_flight = list(_in_flight.items())
-    accounts = Counter(
-        claimed.account
-        for thread, (other, claimed) in in_flight
-        if other == channel and thread != get_ident() and _runtimes[channel].is_of_hosts
-    )
-    full = [account for account, number in accounts.items() if number >= THREADS_PER_ACCOUNT]
-    claimed = claim(channel, now, [claimed.row for _, (_, claimed) in in_flight], full)
-    if claimed is not None:
-        _in_flight[get_ident()] = channel, claimed
-    return claimed
+    """Claim a message of the account whose turn it is; None: none is due, or no account may have a thread."""
+    per_account = min(THREADS_PER_ACCOUNT, _runtimes[channel].gate.max_threads // 2) or 1
+    without: set[int] = set()
+    for read in (_turns.list_known, partial(_turns.read, now=now)):
+        due = read(channel)
+        while (account := _turns.begin(channel, per_account, due, without)) is not None:
+            claimed = claim(channel, account, now, _turns.list_rows())
+            if claimed is not None:
+                _turns.set_row(claimed.row)
+                return claimed
+            without.add(account)
+    return None
 
 
 def _record(channel: int, attempt: DeliveryAttempt) -> None:

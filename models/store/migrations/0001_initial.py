@@ -247,7 +247,7 @@ INDEX entity_held_last ON "entity" (last_incident_id) WHERE last_incident_id IS 
 INDEX timer_incident_id_key ON "timer" (incident_id, key);
 INDEX timer_due ON "timer" (due_at) WHERE done_at IS NULL;
 UNIQUE INDEX timer_pending ON "timer" (incident_id, key) WHERE done_at IS NULL;
-INDEX message_due ON "message" (channel, next_attempt_at) WHERE state = 0;
+INDEX message_due ON "message" (channel, account_id, next_attempt_at) WHERE state = 0;
 INDEX message_failed ON "message" (channel, done_at) WHERE state = 3;
 INDEX message_instead_of ON "message" (instead_of_id) WHERE instead_of_id IS NOT NULL;
 INDEX message_of_pieces ON "message" (pieces_of) WHERE pieces_of IS NOT NULL;

@@ -24,7 +24,7 @@ from workers.delivery import deliver
 from workers.delivery.channel_runtime import PROVIDER_PAUSE_S, ChannelRuntime
 from workers.delivery.transport.channel import Provider
 from workers.delivery.transport.host_gates import BUSY_PAUSE_S, MAX_HOSTS, THREADS_PER_HOST, HostGates
-from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, PAUSE_S, RelayGate
+from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, MAX_THREADS, PAUSE_S, RelayGate
 
 __all__ = ["deliver_to"]
 
@@ -136,9 +136,9 @@ def test_with_all_providers_down_one_thread_tries_each():
 def test_a_busy_provider_is_not_replaced():
     runtime = ChannelRuntime("test", ChannelOfTwo(["http://a", "http://b"]), "")
 
-    names = [entered and entered.provider.name for entered in (runtime.enter() for _ in range(5))]
+    entries = [runtime.enter() for _ in range(MAX_THREADS + 1)]
 
-    assert names == ["p0"] * 4 + [None]
+    assert [entered and entered.provider.name for entered in entries] == ["p0"] * MAX_THREADS + [None]
     assert not runtime.get_gate(Provider("p1", lambda: None)).is_down()
 
 

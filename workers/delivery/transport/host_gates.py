@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from workers.delivery.transport.relay_gate import RelayGate
 
-# Threads of a process that may send to one host, and for one account, at the same time.
+# Threads of a process that may send to one host at the same time.
 THREADS_PER_HOST = 2
-THREADS_PER_ACCOUNT = 4
 # All threads of a channel of hosts: two accounts with dead hosts do not fill them.
 MAX_THREADS = 12
 # The gates that are kept. The one that was used the longest time ago is forgotten first.

@@ -15,8 +15,8 @@ from workers.delivery.transport.channel import RelayError
 log = structlog.get_logger()
 
 # Threads of a process that may use the relay, each with a connection. One sends 1,200 mails a second
-# (measured); four send more than a relay accepts.
-MAX_THREADS = 4
+# (measured); four send more than a relay accepts, and one account has no more (workers/delivery/turns.py).
+MAX_THREADS = 8
 FAILURE_THRESHOLD = 3
 PAUSE_S = 5.0
 
