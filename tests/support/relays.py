@@ -151,6 +151,17 @@ def drip(taken: socket.socket, stop_event: threading.Event) -> None:
             return
 
 
+def hang_after_mail(taken: socket.socket, stop_event: threading.Event) -> None:
+    """Answer EHLO and MAIL, and nothing else."""
+    taken.sendall(b"220 ready\r\n")
+    lines = taken.makefile("rb")
+    for line in lines:
+        if line.upper().startswith(b"RCPT"):
+            break
+        taken.sendall(b"250 OK\r\n")
+    stop_event.wait(30)
+
+
 def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
     """Stop answering after the message was received."""
     taken.sendall(b"220 ready\r\n")

@@ -52,7 +52,8 @@ from workers.delivery.transport.channel import (
     UnusableAddress,
 )
 from workers.delivery.transport.host_gates import MAX_THREADS as THREADS_TO_HOSTS
-from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, report_down
+from workers.delivery.transport.host_gates import EnteredHost, NotEntered
+from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, Suspect, report_down
 from workers.delivery.turns import THREADS_PER_ACCOUNT, Turns
 
 log = structlog.get_logger()
@@ -205,7 +206,7 @@ def send_claimed(message: Message) -> DeliveryAttempt:
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
-        attempt = _deliver(runtime, runtime.gate, conn, Claimed(message.id), None)
+        attempt = _deliver(runtime, runtime.gate, conn, Claimed(message.id, account=message.account_id), None)
     finally:
         conn.close()
     _record(message.channel, attempt)
@@ -300,32 +301,34 @@ def _deliver(
     at = now or store().now()
     began = time.monotonic()
     rendered = RenderedMessage(None)
-    host_gate: RelayGate | None = None
+    host: EnteredHost | None = None
     try:
         rendered = render_message(claimed.row, runtime.public_url, at)
         can_be_sent = rendered.message is not None and rendered.obstacle is None
         if can_be_sent and not runtime.channel.find_missing_setting():
-            host_gate = _enter_host(runtime, rendered)
-            gate = host_gate or gate
+            host = _enter_host(runtime, rendered, claimed.account)
             opening_at = time.monotonic()
             with release_connection():
                 is_new = conn.open()
             if is_new and time.monotonic() - opening_at >= RENDERED_FOR_S:
                 # The incident may have changed meanwhile.
                 rendered = render_message(claimed.row, runtime.public_url, at)
-        result = _send(runtime, gate, conn, rendered)
+        result = _send(runtime, conn, rendered)
+        if result.outcome is DeliveryOutcome.SENT:
+            _record_answer(gate, host)
     except STORE_ERRORS:
         raise
     except SendError as error:
-        outcome = _classify_error(runtime, gate, error)
+        outcome = _classify_error(error)
+        _record_error(runtime, gate, host, error, _get_suspect(runtime, claimed, rendered))
         result = _Result(outcome, error.reason, error.provider, "", error.retry_after)
     except Exception as error:
         log.exception("message could not be rendered or sent", channel=runtime.name, message=claimed.row)
         why = make_reason("internal_error", error=type(error).__name__)
         result = _Result(DeliveryOutcome.TEMPORARY, why)
     finally:
-        if host_gate is not None:
-            host_gate.leave()
+        if host is not None:
+            host.leave()
     milliseconds = round((time.monotonic() - began) * 1000)
     log.info(
         "delivery attempted",
@@ -367,15 +370,13 @@ class _HostBusy(SendError):
     """Enough threads send to the host."""
 
 
-def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage) -> RelayGate | None:
-    """Enter the gate of the host of a message; None if the channel has no hosts.
+def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage, account: int) -> EnteredHost | None:
+    """Enter the gates of the host of a message; None if the channel has no hosts.
 
     Raise _HostPaused or _HostBusy if no thread may send to the host now.
     """
-    if not isinstance(runtime.channel, ChannelOfHosts) or rendered.message is None:
-        return None
-    entered = runtime.hosts.enter(runtime.channel.get_host(rendered.message.to))
-    if isinstance(entered, RelayGate):
+    entered = runtime.enter_host(rendered.message.to, account) if rendered.message is not None else None
+    if not isinstance(entered, NotEntered):
         return entered
     retry_after = timedelta(seconds=entered.pause_s)
     if entered.is_down:
@@ -383,9 +384,13 @@ def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage) -> RelayGate
     raise _HostBusy(make_reason("host_busy"), retry_after=retry_after)
 
 
-def _send(
-    runtime: ChannelRuntime, gate: RelayGate, conn: RelayConnection, rendered: RenderedMessage
-) -> _Result:
+def _get_suspect(runtime: ChannelRuntime, claimed: Claimed, rendered: RenderedMessage) -> Suspect:
+    """Return what can be the cause of a HostError instead of the relay."""
+    to = rendered.message.to if rendered.message is not None else ""
+    return Suspect(claimed.account, runtime.find_domain(to) or "")
+
+
+def _send(runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage) -> _Result:
     if rendered.message is None:
         return _Result(DeliveryOutcome.CANCELLED, make_reason("nothing_to_send"))
     if missing_setting := runtime.channel.find_missing_setting():
@@ -396,26 +401,44 @@ def _send(
         return _Result(DeliveryOutcome.UNUSABLE, make_reason("contact_deleted"))
     with release_connection():
         accepted = conn.send(rendered.message)
-    gate.record_success()
     return _Result(DeliveryOutcome.SENT, accepted.reason, accepted.provider, accepted.provider_id)
 
 
-def _classify_error(runtime: ChannelRuntime, gate: RelayGate, error: SendError) -> DeliveryOutcome:
+def _classify_error(error: SendError) -> DeliveryOutcome:
     match error:
         case _HostPaused():
             return DeliveryOutcome.HOST_PAUSED
         case _HostBusy():
             return DeliveryOutcome.HOST_BUSY
         case Refused():
-            gate.record_success()
             return DeliveryOutcome.REFUSED
         case UnusableAddress():
             return DeliveryOutcome.UNUSABLE
-        case HostError():
-            gate.record_failure()
-            return DeliveryOutcome.TEMPORARY
+        case RelayError():
+            return DeliveryOutcome.RELAY_DOWN
+    return DeliveryOutcome.TEMPORARY
+
+
+def _record_error(
+    runtime: ChannelRuntime, gate: RelayGate, host: EnteredHost | None, error: SendError, suspect: Suspect
+) -> None:
+    """Record in the gates of the relay and of the host what an error says about them."""
+    match error:
+        case _HostPaused() | _HostBusy() | UnusableAddress():
+            pass
+        case HostError() | RelayError() if host is not None and runtime.is_of_hosts:
+            host.record_failure()
+        case HostError() if host is not None:
+            host.record_failure()
+            report_down(runtime.name, gate, error, suspect)
         case RelayError():
             report_down(runtime.name, gate, error)
-            return DeliveryOutcome.RELAY_DOWN
+        case _:
+            _record_answer(gate, host)
+
+
+def _record_answer(gate: RelayGate, host: EnteredHost | None) -> None:
+    """Record that the relay and the host of a message answer."""
     gate.record_success()
-    return DeliveryOutcome.TEMPORARY
+    if host is not None:
+        host.record_success()

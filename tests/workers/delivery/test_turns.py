@@ -12,12 +12,12 @@ from models.store.store import connection
 from models.tables.notifications import Message
 from tests.support.delivery.http_channels import HostsChannel, add_channel, add_contact, start_inbox
 from tests.support.polling import wait_until
-from tests.support.relays import AnsweringRelay, hang, relay, start_silent_server
+from tests.support.relays import AnsweringRelay, hang, hang_after_mail, relay, start_silent_server
 from tests.support.scenarios.delivery import MAIL, deliver_to
 from workers.delivery import deliver
 from workers.delivery.outbox import list_due_accounts
 from workers.delivery.threads import MAX_THREADS as THREADS_ELSEWHERE
-from workers.delivery.transport.relay_gate import MAX_THREADS
+from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, MAX_THREADS, PAUSE_S
 from workers.delivery.turns import (
     KNOWN_FOR_S,
     THREADS_PER_ACCOUNT,
@@ -172,6 +172,35 @@ def test_a_slow_domain_of_one_account_leaves_the_relay_to_others(world, now, del
         assert box.asked == MAX_THREADS // 2
         box.go_on.set()
         wait_until(lambda: count_sent() == 2 * MAX_THREADS + 1, seconds=20)
+
+
+def test_a_domain_that_does_not_answer_pauses_alone(world, now, deliver_to):
+    with start_slow_relay() as box:
+        runtime = deliver_to(box.port, deadline_s=1.0)
+        for number in range(FAILURE_THRESHOLD + 2):
+            slow = add_contact(world.mallory, MAIL, f"m{number}@{SLOW}")
+            write_message(world.mallory, slow, now)
+            other = add_contact(world.mallory, MAIL, f"m{number}@example.org")
+            write_message(world.mallory, other, now)
+        deliver.send_due(MAIL, now)
+
+        assert len(box.mails) == FAILURE_THRESHOLD + 2
+        assert not runtime.is_down()
+        pending = list(Message.select().where(Message.state == MessageStatus.PENDING))
+        assert sorted(row.attempts for row in pending) == [0, 0, 1, 1, 1]
+        held = {row.next_attempt_at - now for row in pending if not row.attempts}
+        assert all(timedelta() < each <= timedelta(seconds=PAUSE_S) for each in held)
+
+
+def test_a_relay_that_hangs_at_every_domain_counts_as_down(world, now, deliver_to):
+    with start_silent_server(hang_after_mail) as dead:
+        runtime = deliver_to(dead.port, deadline_s=0.2)
+        for user, domain in ((world.mallory, "a.org"), (world.mallory, "b.org"), (world.alice, "c.org")):
+            assert not runtime.is_down()
+            write_message(user, add_contact(user, MAIL, f"one@{domain}"), now)
+            deliver.send_due(MAIL, now)
+
+        assert runtime.is_down()
 
 
 def test_dead_hosts_of_one_account_leave_threads_of_all_channels_to_others(
