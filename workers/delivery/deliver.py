@@ -110,6 +110,9 @@ def declare_actor(channel: int) -> "dramatiq.Actor[[], None]":
 ACTORS = {channel: declare_actor(channel) for channel in DELIVERY_CHANNELS}
 
 
+# What begins the work of a queue that has no messages to people: workers/outbound/sender.py.
+WAKE_UPS: dict[int, Callable[[], None]] = {}
+
 # The channels whose queues the worker of this process listens to.
 _listened: set[int] = set()
 
@@ -133,7 +136,12 @@ def enqueue(channels: Iterable[int]) -> None:
 
 def _begin_here(channel: int) -> bool:
     # By way of Redis, the message would be some milliseconds later, and in a storm some tens.
-    return channel in _listened and threads.try_begin(channel, _runtimes[channel].gate.max_threads)
+    if channel not in _listened:
+        return False
+    if channel in WAKE_UPS:
+        WAKE_UPS[channel]()
+        return True
+    return threads.try_begin(channel, _runtimes[channel].gate.max_threads)
 
 
 def hand_over(channel: int) -> None:

@@ -212,3 +212,4 @@ def wake_up() -> None:
 
 _declare = dramatiq.actor(broker=broker, queue_name="deliver.outbound", actor_name="deliver.outbound")
 deliver.ACTORS[OUTBOUND_CHANNEL] = _declare(wake_up)
+deliver.WAKE_UPS[OUTBOUND_CHANNEL] = wake_up
