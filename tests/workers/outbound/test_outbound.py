@@ -554,7 +554,7 @@ def add_delivery(world, now):
         )
         with store().write_transaction():
             author = Author(AuthorKind.USER, "Owner", user=owner.id)
-            incident, _ = create_incident(service.id, {"title": "Disk full"}, author, now)
+            incident = create_incident(service.id, {"title": "Disk full"}, author, now)
         OutboundDelivery.create(
             unique_id=make_uuid(),
             target=target,
