@@ -16,6 +16,8 @@ class Message(Table):
     - `contact`: None for the user's own e-mail address.
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
       some seconds only. A message that is held is claimed too, see `held_until`.
+    - `claimed_by`: the number of the process that claimed it last (models/processes/claim_holders.py). When
+      it is known to be dead, its claims end at once. None: nobody knows, or nobody claimed it yet.
     - `kind`: a MessageKind; None for a test message, and for notifications without a special kind.
     - `pieces_of`: the work whose pieces may share the message: a receipt in a service; else None.
     - `group_key`: the hash of what all notifications of a shared message have in common.
@@ -41,6 +43,7 @@ class Message(Table):
     created_at = UtcField()
     next_attempt_at = UtcField()
     claimed_until = UtcField(null=True)
+    claimed_by = peewee.IntegerField(null=True)
     first_attempt_at = UtcField(null=True)
     attempts = peewee.IntegerField(default=0)
     state = peewee.SmallIntegerField(default=0)

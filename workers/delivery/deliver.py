@@ -23,7 +23,7 @@ from models.tables.notifications import Message
 from runtime import metrics
 from runtime.settings import Settings
 from workers.broker import broker
-from workers.delivery import bundles, changes, fail_over
+from workers.delivery import bundles, changes, dead_workers, fail_over
 from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.channel_runtime import ChannelRuntime, Entered
 from workers.delivery.early_steps import take_steps_early
@@ -266,7 +266,7 @@ def _claim_next(channel: int, now: datetime) -> Claimed | None:
     for read in (_turns.list_known, partial(_turns.read, now=now)):
         due = read(channel)
         while (account := _turns.begin(channel, per_account, due, without)) is not None:
-            claimed = claim(channel, account, now, _turns.list_rows())
+            claimed = claim(channel, account, now, _turns.list_rows(), dead_workers.own.number)
             if claimed is not None:
                 _turns.set_row(claimed.row)
                 return claimed

@@ -37,7 +37,8 @@ from workers.delivery.fallback import (
 )
 
 # Longer than sending one message can take (DEADLINE_S in workers/delivery/transport/channel.py), so that no
-# other worker sends the same message. A message whose worker was killed is sent again after this time.
+# other worker sends the same message. A message whose worker was killed is sent again after this time, or
+# earlier if the worker is known to be dead (workers/delivery/dead_workers.py).
 CLAIM = timedelta(seconds=20)
 # The delay of a message that no longer takes turns with another one.
 RELEASE = timedelta(seconds=5)
@@ -147,16 +148,19 @@ def list_due_accounts(channel: int, now: datetime) -> list[int]:
     return [account for (account,) in _DUE_ACCOUNTS.rows(channel=channel, now=now)]
 
 
-def claim(channel: int, account: int, now: datetime, in_flight: Collection[int] = ()) -> Claimed | None:
+def claim(
+    channel: int, account: int, now: datetime, in_flight: Collection[int] = (), by: int | None = None
+) -> Claimed | None:
     """Claim the message of an account that has been due for the longest time, or return None.
 
-    Never claim a message in `in_flight`, even if its claim has expired. Needs a write transaction.
+    Never claim a message in `in_flight`, even if its claim has expired. `by`: the number that this process
+    holds (models/processes/claim_holders.py). Needs a write transaction.
     """
     found = _CLAIMABLE.first(channel=channel, account=account, now=now, in_flight=in_flight)
     if found is None:
         return None
     claimed = Claimed(*found)
-    _CLAIM.run(until=now + CLAIM, message=claimed.row)
+    _CLAIM.run(until=now + CLAIM, by=by, message=claimed.row)
     return claimed
 
 
@@ -205,7 +209,11 @@ _CLAIMABLE = Prepared(
         skip_locked=True,
     )
 )
-_CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
+_CLAIM = Prepared(
+    lambda: Message.update(claimed_until=bind("until"), claimed_by=bind("by")).where(
+        Message.id == bind("message")
+    )
+)
 
 
 # Outcomes after which another contact may be notified.
