@@ -242,7 +242,7 @@ def _send_batch(runtime: ChannelRuntime, entered: Entered, channel: int, now: da
 
 def _look_again() -> None:
     """Let the channels send what waited for the end of another message of the same account."""
-    for channel in _turns.take_waiting():
+    for channel in _turns.take_refused():
         threads.request(channel, _runtimes[channel].gate.max_threads)
 
 

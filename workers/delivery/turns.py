@@ -86,7 +86,7 @@ class Turns:
         self._served: dict[int, dict[int, int]] = {}
         self._turn = 0
         # The channels that have a message for which its account had no thread left elsewhere.
-        self._waiting: set[int] = set()
+        self._refused: set[int] = set()
 
     def is_due(self, channel: int, now: datetime) -> bool:
         """Return whether a message can be claimed. Read it from the database, without a lock."""
@@ -117,7 +117,7 @@ class Turns:
             flights = [each for thread, each in self._flights.items() if thread != get_ident()]
             elsewhere = find_full_elsewhere(channel, flights)
             if not elsewhere.isdisjoint(due):
-                self._waiting.add(channel)
+                self._refused.add(channel)
             full = find_full(channel, flights, per_account) | elsewhere
             served = self._served.setdefault(channel, {})
             account = choose_account(due, full, served, without)
@@ -144,8 +144,8 @@ class Turns:
         with self._lock:
             self._flights.pop(get_ident(), None)
 
-    def take_waiting(self) -> set[int]:
+    def take_refused(self) -> set[int]:
         """Return the channels whose threads must look again, after a flight ended. Each is returned once."""
         with self._lock:
-            waiting, self._waiting = self._waiting, set()
-            return waiting
+            refused, self._refused = self._refused, set()
+            return refused

@@ -38,9 +38,9 @@ def claimed(world, now, store, other):
 def look(times):
     """Look for the dead so many times. Return how often claims were ended."""
     ended = []
-    watch = DeadWorkers(lambda: ended.append(True))
+    finder = DeadWorkers(lambda: ended.append(True))
     for _ in range(times):
-        watch.look()
+        finder.look()
     return len(ended)
 
 
@@ -82,13 +82,13 @@ def test_a_process_that_holds_its_number_again_in_time_is_not_dead(store, other,
     """PostgreSQL was started again: all sessions have ended, and no process has."""
     monkeypatch.setattr(type(store), "looks_until_dead", 2)
     number, ended = other.number, []
-    watch = DeadWorkers(lambda: ended.append(True))
+    finder = DeadWorkers(lambda: ended.append(True))
     other.release()
-    watch.look()
+    finder.look()
     other.keep()
-    watch.look()
+    finder.look()
     other.release()
-    watch.look()
+    finder.look()
 
     assert other.number is None
     assert not ended

@@ -187,7 +187,7 @@ def test_a_host_that_fails_for_one_account_pauses_only_its_messages():
     assert isinstance(gates.enter("hooks.example.org", 2), EnteredHost)
 
 
-def test_a_host_that_fails_for_several_accounts_pauses_the_messages_of_all():
+def test_a_host_that_fails_for_three_accounts_pauses_the_messages_of_all():
     gates = HostGates()
     for account in range(1, FAILURE_THRESHOLD + 1):
         host = gates.enter("hooks.example.org", account)

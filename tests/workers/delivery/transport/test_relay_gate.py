@@ -77,7 +77,7 @@ def test_one_thread_tries_a_relay_that_is_down_after_each_pause():
         (1, [(1, "a"), (2, "b")], 3),
     ],
 )
-def test_failures_that_can_be_those_of_targets_count_once_for_each_target_of_several_accounts(
+def test_failures_that_targets_can_cause_count_once_for_each_target_of_two_accounts(
     failures, suspects, counted
 ):
     assert count_failures(failures, [Suspect(*each) for each in suspects]) == counted
