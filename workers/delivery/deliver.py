@@ -54,6 +54,7 @@ from workers.delivery.transport.channel import (
 from workers.delivery.transport.host_gates import MAX_THREADS as THREADS_TO_HOSTS
 from workers.delivery.transport.host_gates import EnteredHost, NotEntered
 from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, Suspect, report_down
+from workers.delivery.transport.user_hosts import looking_up_for
 from workers.delivery.turns import THREADS_PER_ACCOUNT, Turns
 
 log = structlog.get_logger()
@@ -321,7 +322,8 @@ def _deliver(
             if is_new and time.monotonic() - opening_at >= RENDERED_FOR_S:
                 # The incident may have changed meanwhile.
                 rendered = render_message(claimed.row, runtime.public_url, at)
-        result = _send(runtime, conn, rendered)
+        with looking_up_for(claimed.account):
+            result = _send(runtime, conn, rendered)
         if result.outcome is DeliveryOutcome.SENT:
             _record_answer(gate, host)
     except STORE_ERRORS:
