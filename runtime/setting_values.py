@@ -80,7 +80,7 @@ def parse_folder(text: str) -> Path:
     return Path(text).absolute()
 
 
-_PREFIX = re.compile(r"\+[0-9]{1,15}")
+_PREFIX = re.compile(r"\+[0-9]{0,15}")
 
 
 def parse_prefixes(text: str) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ SETTINGS = (
     Setting("ntfy_url", "https://ntfy.sh", build_url_parser("http", "https"), "ntfy server of contacts that are only the name of a topic"),
     Setting("ntfy_token", "", parse_text, "access token for that ntfy server", secret=True),
     Setting("webhook_networks", "", parse_webhook_networks, "networks besides the internet to which URLs of users may lead, for example 10.1.2.0/24, separated by commas"),
-    Setting("phone_prefixes", "", parse_prefixes, "beginnings of the phone numbers that may get SMS and calls, separated by commas, for example +46,+1; empty: all"),
+    Setting("phone_prefixes", "", parse_prefixes, "beginnings of the phone numbers that may get SMS and calls, separated by commas, for example +46,+1; empty: those of the countries of the numbers that send; +: all but expensive ranges"),
     Setting("phone_daily_limit", "200", build_number_parser(0, 1_000_000), "what an account may use for SMS and calls within 24 hours: an SMS is 1, a call 3; 0: no limit"),
     Setting("slack_bot_token", "", parse_text, "token of the Slack app's bot (xoxb-...); empty: Tocsin sends nothing to Slack", secret=True, needed_by=("slack",)),
     Setting("slack_signing_secret", "", parse_text, "signing secret of the Slack app: callbacks of Slack are checked with it; empty: they are refused", secret=True),

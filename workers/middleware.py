@@ -133,10 +133,10 @@ class Polling(dramatiq.Middleware):
     """Look for pending work in the database while the worker runs. Send to outbound integrations."""
 
     def after_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
-        deliver.listen(worker.consumers)
         self._poller = Poller()
         self._poller.start()
         self._sender = sender.start()
+        deliver.listen(worker.consumers)
 
     def before_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         deliver.listen(())

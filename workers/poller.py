@@ -10,6 +10,7 @@ import time
 from runtime.redis import redis_status
 from workers.alerts import lane_actors, process_lane, process_router
 from workers.delivery import deliver
+from workers.delivery.dead_workers import DeadWorkers
 from workers.delivery.transport.channel import DEADLINE_S
 from workers.pause import pause_check
 from workers.periodic import expired_entities, missing_heartbeats, release_maintenance
@@ -29,10 +30,12 @@ class Poller:
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
+        self._dead_workers = DeadWorkers(deliver.hand_over_due)
         self._thread = threading.Thread(target=self._poll, name="poller", daemon=True)
 
     def start(self) -> None:
         deliver.threads.start()
+        self._dead_workers.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -44,6 +47,7 @@ class Poller:
         """Wait until the running pass ends, and until the messages in flight are sent."""
         self._thread.join()
         deliver.threads.join(DEADLINE_S)
+        self._dead_workers.stop()
 
     def _poll(self) -> None:
         while self._pause():

@@ -1,4 +1,7 @@
-"""A mail server that stores mails with their time of arrival, and delivers nothing."""
+"""A mail server that stores mails with their time of arrival, and delivers nothing.
+
+It accepts recipients of one domain late, as a relay does that asks the server of the domain.
+"""
 
 import asyncio
 import threading
@@ -13,6 +16,9 @@ from typing import Any
 from aiosmtpd.smtp import SMTP
 
 MAX_BYTES = 32 * 1024 * 1024
+# The relay asks the server of this domain, which answers late, before it accepts a recipient.
+SLOW_DOMAIN = "slow.invalid"
+SLOW_S = 2.5
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,15 @@ class Sink:
             found[mail.message_id].append(mail.at)
         return found
 
-    # aiosmtpd defines the name.
+    # aiosmtpd defines the names.
+    async def handle_RCPT(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        if address.endswith(f"@{SLOW_DOMAIN}"):
+            await asyncio.sleep(SLOW_S)
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         self.mails.append(Mail(envelope.content, time()))
         return "250 kept"

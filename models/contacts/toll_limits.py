@@ -1,7 +1,8 @@
 """Limit what an account can spend on messages that cost money: SMS and phone calls.
 
 A stranger with an account must not make this installation call expensive numbers. The operator names the
-countries and the units per day in the settings. ChannelSpec.toll_units says what a message costs.
+beginnings of numbers and the units per day in the settings; otherwise, only the countries of the numbers that
+send are allowed. ChannelSpec.toll_units says what a message costs.
 """
 
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ import peewee
 
 from models.domain.channels import CHANNELS
 from models.domain.enums import AttemptOutcome, MessageStatus
+from models.domain.phone_numbers import find_country, is_expensive
 from models.domain.reasons import Reason, make_reason
 from models.tables.notifications import Attempt, Message
 from runtime.settings import Settings
+from runtime.twilio_accounts import list_accounts
 
 DAY = timedelta(days=1)
 # Codes and test messages may use this part of the units, so that they leave some for incidents.
@@ -22,14 +25,23 @@ REQUESTED_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TollLimits:
-    """`prefixes`: the allowed beginnings of phone numbers; empty: all. `daily_units` 0: no limit."""
+    """`prefixes`: the allowed beginnings of phone numbers; empty: none. `daily_units` 0: no limit."""
 
-    prefixes: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ("",)
     daily_units: int = 0
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "TollLimits":
-        return cls(settings.phone_prefixes, settings.phone_daily_limit)
+        return cls(settings.phone_prefixes or _list_own_countries(settings), settings.phone_daily_limit)
+
+
+def _list_own_countries(settings: Settings) -> tuple[str, ...]:
+    """Return the beginnings of the numbers in the countries of the senders; all if nothing can be sent."""
+    accounts = list_accounts(settings)
+    if not accounts:
+        return TollLimits().prefixes
+    senders = [each for one in accounts for each in (one.sms_from, one.call_from)]
+    return tuple(sorted({country for each in senders if (country := find_country(each)) is not None}))
 
 
 class _Configured:
@@ -62,8 +74,12 @@ def find_toll_obstacle(
     if spec is None or spec.toll_units == 0:
         return None
     limits = limits or _Configured.limits
-    if limits.prefixes and not address.startswith(limits.prefixes):
+    if not limits.prefixes:
+        return make_reason("countries_not_set")
+    if not address.startswith(limits.prefixes):
         return make_reason("country_not_allowed", prefixes=limits.prefixes)
+    if is_expensive(address, limits.prefixes):
+        return make_reason("number_expensive")
     if limits.daily_units == 0:
         return None
     most = limits.daily_units * (REQUESTED_SHARE if is_requested else 1)

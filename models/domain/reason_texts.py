@@ -279,6 +279,8 @@ ENGLISH = {
     "daily_limit": "The address is not verified and got {limit} messages within a day.",
     "message_limit": "The contact got {limit} messages within {minutes} minutes.",
     "moved_to_bundle": "The notifications go into one later message about all of them.",
+    "countries_not_set": "The operator has not set which phone numbers are allowed (TOCSIN_PHONE_PREFIXES).",
+    "number_expensive": "The number is in an expensive range, which the operator has not allowed.",
     "country_not_allowed": "The operator allows only phone numbers that begin with {prefixes}.",
     "toll_limit": "SMS and calls of the account have used the {limit} units that the operator allows within a day.",
     "moved_to_daily": "The notifications go into the one message of the day.",

@@ -18,6 +18,7 @@ from models.store.store import (
     Busy,
     Column,
     Columns,
+    Hold,
     Pair,
     Query,
     Store,
@@ -32,12 +33,33 @@ TIME_ANSWER_S = 5.0
 # The number of the advisory lock of migrations: arbitrary, but the same in every process.
 _MIGRATIONS = 7_206_247
 
+# The first number of the advisory locks of holds; that of lock_key() is 0.
+_HOLDS = 1
+
 # The name of a type in peewee -> the type of values that are sent.
 _TYPES = {
     "AUTO": "integer", "BIGAUTO": "bigint", "INT": "integer", "SMALLINT": "smallint", "BIGINT": "bigint",
     "VARCHAR": "text", "TEXT": "text", "BOOL": "boolean", "TIMESTAMPTZ": "timestamptz", "BLOB": "bytea",
     "DOUBLE": "double precision",
 }  # fmt: skip
+
+
+class _SessionHold(Hold):
+    """An advisory lock in a session of its own, which ends with the process, or with its network."""
+
+    def __init__(self, pool: postgresql_pool.Pool, number: int) -> None:
+        self._session = pool.open_session()
+        row = self._session.execute("select pg_try_advisory_lock(%s, %s)", (_HOLDS, number)).fetchone()
+        if row != (True,):
+            self._session.close()
+            # A session of this process whose network was lost still has it.
+            raise peewee.OperationalError("the number is held by an earlier session")
+
+    def is_kept(self) -> bool:
+        return not postgresql_pool.has_ended(self._session)
+
+    def release(self) -> None:
+        self._session.close()
 
 
 class PostgresStore(Store):
@@ -49,6 +71,7 @@ class PostgresStore(Store):
     learns_schema_by_connection = True
     has_reference_triggers = True
     upkeep_sql = "VACUUM ANALYZE"
+    looks_until_dead = 2
     sequence_type = "BIGSERIAL"
     sequence_suffix = ""
 
@@ -162,6 +185,19 @@ class PostgresStore(Store):
             " AND a.attnum > 0 AND NOT a.attisdropped"
         )
         return set(rows.fetchall())
+
+    def hold(self, number: int) -> Hold:
+        with wrap_errors:
+            return _SessionHold(self._pool, number)
+
+    def is_held(self, number: int) -> bool:
+        sql = (
+            "select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2 and granted"
+            " and database = (select oid from pg_database where datname = current_database())"
+            " and classid = %s and objid = %s"
+        )
+        ((count,),) = self.database.execute_sql(sql, (_HOLDS, number)).fetchall()
+        return bool(count)
 
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:

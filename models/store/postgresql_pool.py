@@ -298,17 +298,20 @@ class Adapter(Psycopg3Adapter):
         return conn.has_failed or conn.opened_at <= self._oldest
 
     def is_connection_closed(self, conn: Connection) -> bool:
-        """Return whether a connection is closed; close it if it cannot be used.
-
-        Input on the socket of an idle connection means that the server closed it.
-        """
-        if not self._is_suspect(conn) and self.txn_status(conn) == self.txn_idle:
-            socket = select.poll()
-            socket.register(conn.pgconn.socket, select.POLLIN)
-            if not socket.poll(0):
-                return False
+        """Return whether a connection is closed; close it if it cannot be used."""
+        if not self._is_suspect(conn) and self.txn_status(conn) == self.txn_idle and not has_ended(conn):
+            return False
         conn.close()
         return True
+
+
+def has_ended(conn: psycopg.Connection) -> bool:
+    """Return whether an idle connection is closed or has input, which means that the server closed it."""
+    if conn.closed:
+        return True
+    socket = select.poll()
+    socket.register(conn.pgconn.socket, select.POLLIN)
+    return bool(socket.poll(0))
 
 
 class Pool(PoolOfConnections):
@@ -374,6 +377,11 @@ class Pool(PoolOfConnections):
             return bool(super().connect())
         finally:
             self.opener.close_opened()
+
+    def open_session(self) -> psycopg.Connection:
+        """Open a connection that no other thread uses, and that is not one of the pool."""
+        self.opener.open(self.database, self.connect_params)
+        return self.opener.connect(self)
 
     def give_back(self, conn: psycopg.Connection, close_conn: bool) -> None:
         capacity = self._taken.pop(self.conn_key(conn), None)

@@ -20,6 +20,7 @@ from models.store.store import (
     STORE_ERRORS,
     Column,
     Columns,
+    Hold,
     LockTimeout,
     Pair,
     Query,
@@ -31,6 +32,22 @@ from models.store.write_lock import LockFile, LockTimeoutError, WriteLock
 
 # The name of the database file in the data folder.
 SQLITE_FILE = "tocsin.db"
+
+
+class _FileHold(Hold):
+    """A locked file. The system ends the lock with the process, and with nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = LockFile(path)
+        self._file.lock()
+
+    def is_kept(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._file.unlock()
 
 
 class SqliteStore(Store):
@@ -48,6 +65,7 @@ class SqliteStore(Store):
     learns_schema_by_connection = False
     has_reference_triggers = False
     upkeep_sql = "PRAGMA wal_checkpoint"
+    looks_until_dead = 1
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
 
@@ -89,6 +107,7 @@ class SqliteStore(Store):
             )
         )
         self._lock = WriteLock(path.with_name("write.lock"))
+        self._holders = path.with_name("holders")
 
     @contextmanager
     def _begin_write(self, lock_s: float | None) -> Iterator[None]:
@@ -187,6 +206,20 @@ class SqliteStore(Store):
             " WHERE t.type = 'table'"
         )
         return {(table, name, bool(required)) for table, name, required in rows.fetchall()}
+
+    def hold(self, number: int) -> Hold:
+        self._holders.mkdir(mode=0o700, exist_ok=True)
+        return _FileHold(self._holders / str(number))
+
+    def is_held(self, number: int) -> bool:
+        path = self._holders / str(number)
+        if not path.exists():
+            return False
+        if not LockFile(path).lock_if_free():
+            return True
+        # The process was killed. Each number is used once, so nobody locks the file again.
+        path.unlink(missing_ok=True)
+        return False
 
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:

@@ -66,6 +66,18 @@ class _PendingWorks(threading.local):
         self.works: list[Callable[[], object]] = []
 
 
+class Hold(ABC):
+    """A number that this process holds until it ends."""
+
+    @abstractmethod
+    def is_kept(self) -> bool:
+        """Return whether the number is still held, without asking the store."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """End the hold; never raise."""
+
+
 class Store(ABC):
     """A database with its dialect; open_store() creates one instance per process."""
 
@@ -84,6 +96,9 @@ class Store(ABC):
     has_reference_triggers: bool
     # What a database in production does by itself within minutes of a large load.
     upkeep_sql: str
+    # A number that is held is free when its process has ended. On PostgreSQL, it is also free for a moment
+    # after the server restarted: so that a process counts as dead after so many looks that found it free.
+    looks_until_dead: int
     # The SQL declaration of SequenceField.
     sequence_type: str
     sequence_suffix: str
@@ -211,6 +226,14 @@ class Store(ABC):
     @abstractmethod
     def list_columns(self) -> set[tuple[str, str, bool]]:
         """Return the table, the name and whether a value is required, of each column of the database."""
+
+    @abstractmethod
+    def hold(self, number: int) -> Hold:
+        """Hold a number that no other process holds, for others to see that this process lives."""
+
+    @abstractmethod
+    def is_held(self, number: int) -> bool:
+        """Return whether a process holds a number. Needs a connection."""
 
     @abstractmethod
     @contextmanager

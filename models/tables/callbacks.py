@@ -1,4 +1,4 @@
-"""Callbacks of providers, so that none acts twice; who listens to a provider, and how far it has come."""
+"""Callbacks of providers, so that none acts twice; who listens to a provider, and who claims messages."""
 
 import peewee
 
@@ -37,6 +37,12 @@ class Lease(Table):
     name = peewee.CharField(max_length=64, unique=True)
     holder = peewee.CharField(max_length=64)
     until = UtcField()
+
+
+class ClaimHolder(Table):
+    """A process that claims messages. It holds its `number` in the store as long as it lives."""
+
+    number = peewee.IntegerField(unique=True)
 
 
 class ListenerPosition(Table):

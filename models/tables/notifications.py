@@ -16,6 +16,8 @@ class Message(Table):
     - `contact`: None for the user's own e-mail address.
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
       some seconds only. A message that is held is claimed too, see `held_until`.
+    - `claimed_by`: the number of the process that claimed it last (models/processes/claim_holders.py). When
+      it is known to be dead, its claims end at once. None: nobody knows, or nobody claimed it yet.
     - `kind`: a MessageKind; None for a test message, and for notifications without a special kind.
     - `pieces_of`: the work whose pieces may share the message: a receipt in a service; else None.
     - `group_key`: the hash of what all notifications of a shared message have in common.
@@ -41,6 +43,7 @@ class Message(Table):
     created_at = UtcField()
     next_attempt_at = UtcField()
     claimed_until = UtcField(null=True)
+    claimed_by = peewee.IntegerField(null=True)
     first_attempt_at = UtcField(null=True)
     attempts = peewee.IntegerField(default=0)
     state = peewee.SmallIntegerField(default=0)
@@ -58,7 +61,8 @@ class Message(Table):
 Message.declare_index("message_of_pieces", "pieces_of", where="pieces_of IS NOT NULL")
 # To count the recent messages of a user, and to delete all of them.
 Message.declare_index("message_of_user", "user", "channel", "state", "done_at")
-Message.declare_index("message_due", "channel", "next_attempt_at", where="state = 0")
+# Accounts take turns, so the messages of each are found without reading those of the others.
+Message.declare_index("message_due", "channel", "account", "next_attempt_at", where="state = 0")
 # For each channel: the last sent message and the failed ones since then, to see whether the channel works.
 Message.declare_index("message_sent", "channel", "done_at", where="state = 1")
 Message.declare_index("message_failed", "channel", "done_at", where="state = 3")

@@ -17,7 +17,7 @@ from tests.support.scenarios.timers import set_policy
 from tests.support.stores import SERVER
 from tests.web.conftest import app, ask
 from workers.alerts import process_lane
-from workers.delivery.outbox import is_due
+from workers.delivery.outbox import list_due_accounts
 from workers.timers import fire
 
 __all__ = ["app", "ask"]
@@ -52,7 +52,8 @@ def test_an_alert_is_accepted_and_notified_at_the_present_time(opened_incident, 
     moments = (Receipt.get().received_at, opened_incident.creation_date, Message.get().next_attempt_at)
 
     assert all(host_offset <= moment < host_offset + SOON for moment in moments)
-    assert is_due(Message.get().channel, host_offset + SOON)
+    message = Message.get()
+    assert list_due_accounts(message.channel, host_offset + SOON) == [message.account_id]
 
 
 def test_a_timer_fires_neither_early_nor_late(opened_incident, host_offset):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -53,6 +53,9 @@ class AnsweringRelay(Mailbox):
         return await super().handle_DATA(server, session, envelope)
 
 
+Relay = TypeVar("Relay", bound=AnsweringRelay)
+
+
 class _OptionsController(Controller):
     """A controller that passes more options to the protocol."""
 
@@ -66,11 +69,15 @@ class _OptionsController(Controller):
 
 @contextlib.contextmanager
 def relay(
-    responses: dict[str, str] | None = None, *, ssl_context: ssl.SSLContext | None = None, **options: Any
-) -> Iterator[AnsweringRelay]:
+    responses: dict[str, str] | None = None,
+    *,
+    ssl_context: ssl.SSLContext | None = None,
+    kind: type[Relay] = AnsweringRelay,  # type: ignore[assignment]
+    **options: Any,
+) -> Iterator[Relay]:
     """Start a relay with these responses; `ssl_context` uses TLS at once, `tls_context` offers it."""
     options["enable_SMTPUTF8"] = options.pop("utf8", True)
-    box = AnsweringRelay(find_free_port(), responses=responses or {})
+    box = kind(find_free_port(), responses=responses or {})
     server = _OptionsController(box, options, hostname="127.0.0.1", port=box.port, ssl_context=ssl_context)
     server.start()
     try:
@@ -142,6 +149,17 @@ def drip(taken: socket.socket, stop_event: threading.Event) -> None:
         taken.sendall(b"2")
         if stop_event.wait(0.02):
             return
+
+
+def hang_after_mail(taken: socket.socket, stop_event: threading.Event) -> None:
+    """Answer EHLO and MAIL, and nothing else."""
+    taken.sendall(b"220 ready\r\n")
+    lines = taken.makefile("rb")
+    for line in lines:
+        if line.upper().startswith(b"RCPT"):
+            break
+        taken.sendall(b"250 OK\r\n")
+    stop_event.wait(30)
 
 
 def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from ssl import SSLError
 from urllib.parse import urlsplit
 
+from models.contacts.toll_limits import TollLimits
 from models.domain.channels import CHANNELS
 from models.reports import backlog
 from models.reports.delivery_problems import list_worker_values
@@ -44,16 +45,20 @@ def _is_local(url: str) -> bool:
 
 
 def find_open_countries(settings: Settings) -> Iterator[Finding]:
-    """Find settings with which numbers of all countries can get SMS and calls."""
+    """Find settings with which numbers of all countries, or of none, can get SMS and calls."""
     values = list_values(settings)
     tolled = [spec for spec in CHANNELS.values() if spec.toll_units]
     titles = [spec.title for spec in tolled if find_unset_in(values, spec.name) is None]
-    if titles and not settings.phone_prefixes:
+    prefixes = TollLimits.from_settings(settings).prefixes
+    advice = "list the beginnings of your numbers in TOCSIN_PHONE_PREFIXES, for example +46,+1"
+    if titles and "+" in prefixes:
         what = (
-            f"{' and '.join(titles)}: every country is allowed, also those with expensive numbers: list the"
-            " beginnings of your numbers in TOCSIN_PHONE_PREFIXES, for example +46,+1"
+            f"{' and '.join(titles)}: every country is allowed, also those with expensive numbers: {advice}"
         )
         yield Finding("open_countries", "", ABOUT, what, minor=True)
+    elif titles and not prefixes:
+        what = f"{' and '.join(titles)}: no country is allowed, because no sender is a number: {advice}"
+        yield Finding("no_countries", "", ABOUT, what)
 
 
 def find_other_settings(settings: Settings, now: datetime) -> Iterator[Finding]:

@@ -4,9 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workers.delivery.transport.channel import Channel, ChannelOfHosts, ChannelWithProviders, Provider
-from workers.delivery.transport.host_gates import HostGates
-from workers.delivery.transport.relay_gate import RelayGate
+from workers.delivery.transport.channel import (
+    Channel,
+    ChannelOfDomains,
+    ChannelOfHosts,
+    ChannelWithProviders,
+    Provider,
+)
+from workers.delivery.transport.host_gates import EnteredHost, HostGates, NotEntered
+from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate
 
 # With another provider, one failure is enough to use it. The one that is down is tried again this often.
 PROVIDER_THRESHOLD = 1
@@ -29,11 +35,26 @@ class ChannelRuntime:
     public_url: str
     gate: RelayGate = field(default_factory=RelayGate)
     hosts: HostGates = field(default_factory=HostGates)
+    # A domain limits no threads: people of one company are at one domain.
+    domains: HostGates = field(
+        default_factory=lambda: HostGates(max_threads=MAX_THREADS, max_of_account=MAX_THREADS)
+    )
     _provider_gates: dict[str, RelayGate] = field(default_factory=dict)
 
     @property
     def is_of_hosts(self) -> bool:
         return isinstance(self.channel, ChannelOfHosts)
+
+    def find_domain(self, to: str) -> str | None:
+        """Return the domain of an address; None: those of this channel have none."""
+        return self.channel.get_domain(to) if isinstance(self.channel, ChannelOfDomains) else None
+
+    def enter_host(self, to: str, account: int) -> EnteredHost | NotEntered | None:
+        """Enter the gates of the host or the domain of an address; None: those of this channel have none."""
+        if isinstance(self.channel, ChannelOfHosts):
+            return self.hosts.enter(self.channel.get_host(to), account)
+        domain = self.find_domain(to)
+        return self.domains.enter(domain, account) if domain is not None else None
 
     def enter(self) -> Entered | None:
         """Enter the gate of the first provider that is not down; None: no thread more may send now."""

@@ -5,11 +5,10 @@ with the same Message-ID.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
-from threading import get_ident
 from typing import NamedTuple, cast
 
 import dramatiq
@@ -24,7 +23,7 @@ from models.tables.notifications import Message
 from runtime import metrics
 from runtime.settings import Settings
 from workers.broker import broker
-from workers.delivery import bundles, changes, fail_over
+from workers.delivery import bundles, changes, dead_workers, fail_over
 from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.channel_runtime import ChannelRuntime, Entered
 from workers.delivery.early_steps import take_steps_early
@@ -35,7 +34,7 @@ from workers.delivery.outbox import (
     DeliveryAttempt,
     NotificationCounts,
     claim,
-    is_due,
+    list_due_accounts,
     list_due_channels,
     record_attempt,
 )
@@ -53,8 +52,10 @@ from workers.delivery.transport.channel import (
     UnusableAddress,
 )
 from workers.delivery.transport.host_gates import MAX_THREADS as THREADS_TO_HOSTS
-from workers.delivery.transport.host_gates import THREADS_PER_ACCOUNT
-from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, report_down
+from workers.delivery.transport.host_gates import EnteredHost, NotEntered
+from workers.delivery.transport.relay_gate import MAX_THREADS, RelayGate, Suspect, report_down
+from workers.delivery.transport.user_hosts import looking_up_for
+from workers.delivery.turns import THREADS_PER_ACCOUNT, Turns
 
 log = structlog.get_logger()
 
@@ -63,11 +64,14 @@ log = structlog.get_logger()
 # milliseconds, less than the text of a mail about a hundred incidents.
 RENDERED_FOR_S = 0.1
 
+# Few, so that mails to stakeholders leave the relay to those to people on call; one for each of two accounts.
+THREADS_TO_STAKEHOLDERS = 2
+
 _runtimes: dict[int, ChannelRuntime] = {}
 
-# The channel and the message that each thread of this process sends now. A clock that is set forward expires
-# all claims, so claims alone are not enough.
-_in_flight: dict[int, tuple[int, Claimed]] = {}
+# Whose message the threads of this process send next, and what they send now. A clock that is set forward
+# expires all claims, so claims alone are not enough.
+_turns = Turns(list_due_accounts)
 
 
 def configure(settings: Settings) -> None:
@@ -82,7 +86,7 @@ def configure(settings: Settings) -> None:
 
 def _get_max_threads(number: int, channel: Channel) -> int:
     if number == STAKEHOLDER_CHANNEL:
-        return 1
+        return THREADS_TO_STAKEHOLDERS
     return THREADS_TO_HOSTS if isinstance(channel, ChannelOfHosts) else MAX_THREADS
 
 
@@ -107,6 +111,9 @@ def declare_actor(channel: int) -> "dramatiq.Actor[[], None]":
 ACTORS = {channel: declare_actor(channel) for channel in DELIVERY_CHANNELS}
 
 
+# What begins the work of a queue that has no messages to people: workers/outbound/sender.py.
+WAKE_UPS: dict[int, Callable[[], None]] = {}
+
 # The channels whose queues the worker of this process listens to.
 _listened: set[int] = set()
 
@@ -130,7 +137,12 @@ def enqueue(channels: Iterable[int]) -> None:
 
 def _begin_here(channel: int) -> bool:
     # By way of Redis, the message would be some milliseconds later, and in a storm some tens.
-    return channel in _listened and threads.try_begin(channel, _runtimes[channel].gate.max_threads)
+    if channel not in _listened:
+        return False
+    if channel in WAKE_UPS:
+        WAKE_UPS[channel]()
+        return True
+    return threads.try_begin(channel, _runtimes[channel].gate.max_threads)
 
 
 def hand_over(channel: int) -> None:
@@ -203,7 +215,7 @@ def send_claimed(message: Message) -> DeliveryAttempt:
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
-        attempt = _deliver(runtime, runtime.gate, conn, Claimed(message.id), None)
+        attempt = _deliver(runtime, runtime.gate, conn, Claimed(message.id, account=message.account_id), None)
     finally:
         conn.close()
     _record(message.channel, attempt)
@@ -223,35 +235,44 @@ def _send_batch(runtime: ChannelRuntime, entered: Entered, channel: int, now: da
                 _record(channel, attempt)
                 break
     finally:
-        _in_flight.pop(get_ident(), None)
+        _turns.end()
         conn.close()
+        _look_again()
     return handled
+
+
+def _look_again() -> None:
+    """Let the channels send what waited for the end of another message of the same account."""
+    for channel in _turns.take_refused():
+        threads.request(channel, _runtimes[channel].gate.max_threads)
 
 
 def _record_and_claim(channel: int, attempt: DeliveryAttempt | None, now: datetime | None) -> Claimed | None:
     """Record the last attempt and claim the next message, in one short transaction."""
-    if attempt is None and not is_due(channel, now or store().now()):
+    if attempt is None and not _turns.is_due(channel, now or store().now()):
         return None
     with store().write_transaction():
         counts = record_attempt(attempt) if attempt is not None else {}
         claimed = None if threads.is_stopping() else _claim_next(channel, now or store().now())
     if attempt is not None:
+        _look_again()
         _finish(channel, attempt, counts)
     return claimed
 
 
 def _claim_next(channel: int, now: datetime) -> Claimed | None:
-    in_flight = list(_in_flight.items())
-    accounts = Counter(
-        claimed.account
-        for thread, (other, claimed) in in_flight
-        if other == channel and thread != get_ident() and _runtimes[channel].is_of_hosts
-    )
-    full = [account for account, number in accounts.items() if number >= THREADS_PER_ACCOUNT]
-    claimed = claim(channel, now, [claimed.row for _, (_, claimed) in in_flight], full)
-    if claimed is not None:
-        _in_flight[get_ident()] = channel, claimed
-    return claimed
+    """Claim a message of the account whose turn it is; None: none is due, or no account may have a thread."""
+    per_account = min(THREADS_PER_ACCOUNT, _runtimes[channel].gate.max_threads // 2) or 1
+    without: set[int] = set()
+    for read in (_turns.list_known, partial(_turns.read, now=now)):
+        due = read(channel)
+        while (account := _turns.begin(channel, per_account, due, without)) is not None:
+            claimed = claim(channel, account, now, _turns.list_rows(), dead_workers.own.number)
+            if claimed is not None:
+                _turns.set_row(claimed.row)
+                return claimed
+            without.add(account)
+    return None
 
 
 def _record(channel: int, attempt: DeliveryAttempt) -> None:
@@ -289,32 +310,35 @@ def _deliver(
     at = now or store().now()
     began = time.monotonic()
     rendered = RenderedMessage(None)
-    host_gate: RelayGate | None = None
+    host: EnteredHost | None = None
     try:
         rendered = render_message(claimed.row, runtime.public_url, at)
         can_be_sent = rendered.message is not None and rendered.obstacle is None
         if can_be_sent and not runtime.channel.find_missing_setting():
-            host_gate = _enter_host(runtime, rendered)
-            gate = host_gate or gate
+            host = _enter_host(runtime, rendered, claimed.account)
             opening_at = time.monotonic()
             with release_connection():
                 is_new = conn.open()
             if is_new and time.monotonic() - opening_at >= RENDERED_FOR_S:
                 # The incident may have changed meanwhile.
                 rendered = render_message(claimed.row, runtime.public_url, at)
-        result = _send(runtime, gate, conn, rendered)
+        with looking_up_for(claimed.account):
+            result = _send(runtime, conn, rendered)
+        if result.outcome is DeliveryOutcome.SENT:
+            _record_answer(gate, host)
     except STORE_ERRORS:
         raise
     except SendError as error:
-        outcome = _classify_error(runtime, gate, error)
+        outcome = _classify_error(error)
+        _record_error(runtime, gate, host, error, _get_suspect(runtime, claimed, rendered))
         result = _Result(outcome, error.reason, error.provider, "", error.retry_after)
     except Exception as error:
         log.exception("message could not be rendered or sent", channel=runtime.name, message=claimed.row)
         why = make_reason("internal_error", error=type(error).__name__)
         result = _Result(DeliveryOutcome.TEMPORARY, why)
     finally:
-        if host_gate is not None:
-            host_gate.leave()
+        if host is not None:
+            host.leave()
     milliseconds = round((time.monotonic() - began) * 1000)
     log.info(
         "delivery attempted",
@@ -356,15 +380,13 @@ class _HostBusy(SendError):
     """Enough threads send to the host."""
 
 
-def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage) -> RelayGate | None:
-    """Enter the gate of the host of a message; None if the channel has no hosts.
+def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage, account: int) -> EnteredHost | None:
+    """Enter the gates of the host of a message; None if the channel has no hosts.
 
     Raise _HostPaused or _HostBusy if no thread may send to the host now.
     """
-    if not isinstance(runtime.channel, ChannelOfHosts) or rendered.message is None:
-        return None
-    entered = runtime.hosts.enter(runtime.channel.get_host(rendered.message.to))
-    if isinstance(entered, RelayGate):
+    entered = runtime.enter_host(rendered.message.to, account) if rendered.message is not None else None
+    if not isinstance(entered, NotEntered):
         return entered
     retry_after = timedelta(seconds=entered.pause_s)
     if entered.is_down:
@@ -372,9 +394,13 @@ def _enter_host(runtime: ChannelRuntime, rendered: RenderedMessage) -> RelayGate
     raise _HostBusy(make_reason("host_busy"), retry_after=retry_after)
 
 
-def _send(
-    runtime: ChannelRuntime, gate: RelayGate, conn: RelayConnection, rendered: RenderedMessage
-) -> _Result:
+def _get_suspect(runtime: ChannelRuntime, claimed: Claimed, rendered: RenderedMessage) -> Suspect:
+    """Return what can be the cause of a HostError instead of the relay."""
+    to = rendered.message.to if rendered.message is not None else ""
+    return Suspect(claimed.account, runtime.find_domain(to) or "")
+
+
+def _send(runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage) -> _Result:
     if rendered.message is None:
         return _Result(DeliveryOutcome.CANCELLED, make_reason("nothing_to_send"))
     if missing_setting := runtime.channel.find_missing_setting():
@@ -385,26 +411,44 @@ def _send(
         return _Result(DeliveryOutcome.UNUSABLE, make_reason("contact_deleted"))
     with release_connection():
         accepted = conn.send(rendered.message)
-    gate.record_success()
     return _Result(DeliveryOutcome.SENT, accepted.reason, accepted.provider, accepted.provider_id)
 
 
-def _classify_error(runtime: ChannelRuntime, gate: RelayGate, error: SendError) -> DeliveryOutcome:
+def _classify_error(error: SendError) -> DeliveryOutcome:
     match error:
         case _HostPaused():
             return DeliveryOutcome.HOST_PAUSED
         case _HostBusy():
             return DeliveryOutcome.HOST_BUSY
         case Refused():
-            gate.record_success()
             return DeliveryOutcome.REFUSED
         case UnusableAddress():
             return DeliveryOutcome.UNUSABLE
-        case HostError():
-            gate.record_failure()
-            return DeliveryOutcome.TEMPORARY
+        case RelayError():
+            return DeliveryOutcome.RELAY_DOWN
+    return DeliveryOutcome.TEMPORARY
+
+
+def _record_error(
+    runtime: ChannelRuntime, gate: RelayGate, host: EnteredHost | None, error: SendError, suspect: Suspect
+) -> None:
+    """Record in the gates of the relay and of the host what an error says about them."""
+    match error:
+        case _HostPaused() | _HostBusy() | UnusableAddress():
+            pass
+        case HostError() | RelayError() if host is not None and runtime.is_of_hosts:
+            host.record_failure()
+        case HostError() if host is not None:
+            host.record_failure()
+            report_down(runtime.name, gate, error, suspect)
         case RelayError():
             report_down(runtime.name, gate, error)
-            return DeliveryOutcome.RELAY_DOWN
+        case _:
+            _record_answer(gate, host)
+
+
+def _record_answer(gate: RelayGate, host: EnteredHost | None) -> None:
+    """Record that the relay and the host of a message answer."""
     gate.record_success()
-    return DeliveryOutcome.TEMPORARY
+    if host is not None:
+        host.record_success()

@@ -37,7 +37,8 @@ from workers.delivery.fallback import (
 )
 
 # Longer than sending one message can take (DEADLINE_S in workers/delivery/transport/channel.py), so that no
-# other worker sends the same message. A message whose worker was killed is sent again after this time.
+# other worker sends the same message. A message whose worker was killed is sent again after this time, or
+# earlier if the worker is known to be dead (workers/delivery/dead_workers.py).
 CLAIM = timedelta(seconds=20)
 # The delay of a message that no longer takes turns with another one.
 RELEASE = timedelta(seconds=5)
@@ -118,11 +119,6 @@ def handle_clock_set_back(clock_was: datetime, now: datetime) -> None:
     ).execute()
 
 
-def is_due(channel: int, now: datetime) -> bool:
-    """Return whether a message can be claimed, without taking a lock."""
-    return _FIRST_DUE.first(channel=channel, now=now) is not None
-
-
 _DUE_CHANNELS = (
     Prepared(
         lambda: (
@@ -147,19 +143,24 @@ def list_due_channels(now: datetime) -> list[int]:
     return sorted({channel for query in _DUE_CHANNELS for (channel,) in query.rows(now=now)})
 
 
-def claim(
-    channel: int, now: datetime, in_flight: Collection[int] = (), without: Collection[int] = ()
-) -> Claimed | None:
-    """Claim the message that has been due for the longest time, or return None. Needs a write transaction.
+def list_due_accounts(channel: int, now: datetime) -> list[int]:
+    """Return the accounts that have a message that can be claimed, without taking a lock."""
+    return [account for (account,) in _DUE_ACCOUNTS.rows(channel=channel, now=now)]
 
-    Never claim a message in `in_flight`, even if its claim has expired, and none of the accounts in
-    `without`.
+
+def claim(
+    channel: int, account: int, now: datetime, in_flight: Collection[int] = (), by: int | None = None
+) -> Claimed | None:
+    """Claim the message of an account that has been due for the longest time, or return None.
+
+    Never claim a message in `in_flight`, even if its claim has expired. `by`: the number that this process
+    holds (models/processes/claim_holders.py). Needs a write transaction.
     """
-    found = _CLAIMABLE.first(channel=channel, now=now, in_flight=in_flight, without=without)
+    found = _CLAIMABLE.first(channel=channel, account=account, now=now, in_flight=in_flight)
     if found is None:
         return None
     claimed = Claimed(*found)
-    _CLAIM.run(until=now + CLAIM, message=claimed.row)
+    _CLAIM.run(until=now + CLAIM, by=by, message=claimed.row)
     return claimed
 
 
@@ -175,26 +176,44 @@ _CLAIMED_COLUMNS = (
 )
 
 
-def _select_due() -> peewee.ModelSelect:
-    due = Message.select(*_CLAIMED_COLUMNS).where(
-        Message.state == MessageStatus.PENDING,
-        Message.channel == bind("channel"),
+def _select_pending(*columns: peewee.Node) -> peewee.ModelSelect:
+    is_pending = (Message.state == MessageStatus.PENDING) & (Message.channel == bind("channel"))
+    return Message.select(*columns).where(is_pending)
+
+
+def _select_due(account: peewee.ColumnBase, *columns: peewee.Node) -> peewee.ModelSelect:
+    due = _select_pending(*columns).where(
+        Message.account == account,
         Message.next_attempt_at <= bind("now"),
         Message.claimed_until.is_null() | (Message.claimed_until <= bind("now")),
     )
-    return due.limit(1)
+    return due.order_by(Message.next_attempt_at).limit(1)
 
 
-_FIRST_DUE = Prepared(_select_due)
+def _select_due_accounts() -> peewee.Select:
+    """Go from each account with pending messages to the next one by the index: most have many messages."""
+    next_account = _select_pending(Message.account).order_by(Message.account).limit(1)
+    start = peewee.Select((), [next_account.alias("account")])
+    first = start.cte("turn", recursive=True, columns=("account",))
+    following = next_account.where(Message.account > first.c.account)
+    turn = first.union_all(peewee.Select((first,), [following]).where(first.c.account.is_null(False)))
+    due = turn.c.account.is_null(False) & peewee.fn.EXISTS(_select_due(turn.c.account, Message.id))
+    # It selects from no table, which would know its store.
+    return turn.select_from(turn.c.account).where(due).bind(store().database)
+
+
+_DUE_ACCOUNTS = Prepared(_select_due_accounts)
 _CLAIMABLE = Prepared(
     lambda: store().for_update(
-        _select_due()
-        .where(~in_bound(Message.id, "in_flight"), ~in_bound(Message.account, "without"))
-        .order_by(Message.next_attempt_at),
+        _select_due(bind("account"), *_CLAIMED_COLUMNS).where(~in_bound(Message.id, "in_flight")),
         skip_locked=True,
     )
 )
-_CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
+_CLAIM = Prepared(
+    lambda: Message.update(claimed_until=bind("until"), claimed_by=bind("by")).where(
+        Message.id == bind("message")
+    )
+)
 
 
 # Outcomes after which another contact may be notified.

@@ -23,7 +23,7 @@ from workers.broker import broker
 from workers.delivery import deliver
 from workers.delivery.transport.channel import SendError, TemporaryError, UnusableAddress
 from workers.delivery.transport.signatures import build_headers
-from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient
+from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient, looking_up_for
 from workers.outbound import outbox
 from workers.outbound.body import load_incident
 from workers.outbound.outbox import Attempt, Claimed
@@ -122,7 +122,8 @@ def _attempt(claimed: Claimed, incident: dict[str, object] | None, why_not: Reas
     headers = build_headers(claimed.secret, claimed.unique_id, at, body)
     headers["X-Signature"] = hmac.new(claimed.secret.encode(), body, hashlib.sha256).hexdigest()
     try:
-        return Attempt(OutboundStatus.SENT, _client.submit(claimed.url, body, at, headers))
+        with looking_up_for(claimed.account):
+            return Attempt(OutboundStatus.SENT, _client.submit(claimed.url, body, at, headers))
     except UnusableAddress as error:
         # A receiver that is being replaced may answer 404 for a while; 410 says that it is gone.
         is_final = error.reason.parameters.get("code") != 404
@@ -212,3 +213,4 @@ def wake_up() -> None:
 
 _declare = dramatiq.actor(broker=broker, queue_name="deliver.outbound", actor_name="deliver.outbound")
 deliver.ACTORS[OUTBOUND_CHANNEL] = _declare(wake_up)
+deliver.WAKE_UPS[OUTBOUND_CHANNEL] = wake_up

@@ -171,6 +171,7 @@ timer: incident -> incident cascade unindexed, kind char(32), key char(64), due_
 message: message_id char(64) unique, account -> account cascade unindexed, user -> user cascade unindexed,
     contact -> contact_method null set_null, channel smallint, kind char(16) null, requested_by text null,
     requested_address char(320) null, created_at time, next_attempt_at time, claimed_until time null,
+    claimed_by integer null,
     first_attempt_at time null, attempts integer, state smallint, outcome text null, done_at time null,
     instead_of -> message null set_null unindexed, pieces_of char(64) null, group_key char(64) null,
     held_until time null, is_extended boolean, failed_over_at time null, failed_over boolean null;
@@ -193,6 +194,7 @@ outbound_delivery: unique_id char(36) unique, target -> outbound_target cascade,
 callback: key char(64) unique, at time indexed, until time null indexed;
 early_report: key char(64) unique, state char(32), reason text null, at time indexed;
 lease: name char(64) unique, holder char(64), until time;
+claim_holder: number integer unique;
 listener_position: name char(64) unique, number bigint;
 wrong_reply: number char(64), at time indexed;
 rate_limit: account -> account cascade unindexed, operation char(64), recent json, used_at time null;
@@ -247,7 +249,7 @@ INDEX entity_held_last ON "entity" (last_incident_id) WHERE last_incident_id IS 
 INDEX timer_incident_id_key ON "timer" (incident_id, key);
 INDEX timer_due ON "timer" (due_at) WHERE done_at IS NULL;
 UNIQUE INDEX timer_pending ON "timer" (incident_id, key) WHERE done_at IS NULL;
-INDEX message_due ON "message" (channel, next_attempt_at) WHERE state = 0;
+INDEX message_due ON "message" (channel, account_id, next_attempt_at) WHERE state = 0;
 INDEX message_failed ON "message" (channel, done_at) WHERE state = 3;
 INDEX message_instead_of ON "message" (instead_of_id) WHERE instead_of_id IS NOT NULL;
 INDEX message_of_pieces ON "message" (pieces_of) WHERE pieces_of IS NOT NULL;

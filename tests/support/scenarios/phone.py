@@ -70,6 +70,8 @@ def build_settings(url: str, **more: str):
             "TOCSIN_TWILIO_AUTH_TOKEN": TOKEN,
             "TOCSIN_TWILIO_SMS_FROM": NUMBER,
             "TOCSIN_TWILIO_CALL_FROM": NUMBER,
+            # The provider's number for tests is American, and the people are in Sweden.
+            "TOCSIN_PHONE_PREFIXES": "+46",
             **more,
         }
     )

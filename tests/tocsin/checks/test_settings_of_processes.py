@@ -51,11 +51,14 @@ def test_the_check_uses_the_settings_of_the_running_processes(home):
     assert "hunter2" not in ended.stdout
 
 
-def test_the_check_names_the_setting_without_which_all_countries_get_calls(monkeypatch):
+def test_the_check_names_the_setting_with_which_all_countries_or_none_get_calls(monkeypatch):
     monkeypatch.setitem(CHANNELS, 196, ChannelSpec(196, "call", "a call", toll_units=3))
 
-    (found,) = find_open_countries(load({}))
+    (found,) = find_open_countries(load({"TOCSIN_PHONE_PREFIXES": "+"}))
     assert (found.minor, "TOCSIN_PHONE_PREFIXES" in found.what) == (True, True)
+    service = {"ACCOUNT_SID": "AC1", "AUTH_TOKEN": "x", "SMS_FROM": "MG1"}
+    (found,) = find_open_countries(load({f"TOCSIN_TWILIO_{name}": value for name, value in service.items()}))
+    assert (found.kind, found.minor) == ("no_countries", False)
     assert list(find_open_countries(load({"TOCSIN_PHONE_PREFIXES": "+46"}))) == []
 
 

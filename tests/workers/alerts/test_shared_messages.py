@@ -47,7 +47,7 @@ def list_sizes():
 
 def is_claimable(store):
     with store.write_transaction():
-        return outbox.claim(1, store.now()) is not None
+        return outbox.claim(1, Message.get().account_id, store.now()) is not None
 
 
 def test_all_pieces_of_a_receipt_share_one_message(world, now, store, clock):

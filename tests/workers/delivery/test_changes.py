@@ -121,7 +121,7 @@ def test_a_message_that_is_being_sent_is_changed_afterwards(slack, world, now):
     """The worker has rendered the state before the acknowledgement."""
     open_incident(world, now)
     with store().write_transaction():
-        claimed = outbox.claim(SLACK, now)
+        claimed = outbox.claim(SLACK, world.account.id, now)
     runtime = deliver._runtimes[SLACK]
     attempt = deliver._deliver(runtime, runtime.gate, runtime.channel.create_connection(), claimed, now)
     move(Incident.get(), ACKNOWLEDGED, world.bob, now)

@@ -23,8 +23,14 @@ from tests.support.scenarios.delivery import MAIL, deliver_to
 from workers.delivery import deliver
 from workers.delivery.channel_runtime import PROVIDER_PAUSE_S, ChannelRuntime
 from workers.delivery.transport.channel import Provider
-from workers.delivery.transport.host_gates import BUSY_PAUSE_S, MAX_HOSTS, THREADS_PER_HOST, HostGates
-from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, PAUSE_S, RelayGate
+from workers.delivery.transport.host_gates import (
+    BUSY_PAUSE_S,
+    MAX_GATES,
+    THREADS_PER_HOST_AND_ACCOUNT,
+    EnteredHost,
+    HostGates,
+)
+from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, MAX_THREADS, PAUSE_S, RelayGate
 
 __all__ = ["deliver_to"]
 
@@ -136,9 +142,9 @@ def test_with_all_providers_down_one_thread_tries_each():
 def test_a_busy_provider_is_not_replaced():
     runtime = ChannelRuntime("test", ChannelOfTwo(["http://a", "http://b"]), "")
 
-    names = [entered and entered.provider.name for entered in (runtime.enter() for _ in range(5))]
+    entries = [runtime.enter() for _ in range(MAX_THREADS + 1)]
 
-    assert names == ["p0"] * 4 + [None]
+    assert [entered and entered.provider.name for entered in entries] == ["p0"] * MAX_THREADS + [None]
     assert not runtime.get_gate(Provider("p1", lambda: None)).is_down()
 
 
@@ -164,10 +170,31 @@ def test_a_dead_host_does_not_pause_another_one(world, now, deliver_to, monkeypa
 
 def test_few_threads_send_to_one_host():
     gates = HostGates()
-    entered = [gates.enter("a") for _ in range(THREADS_PER_HOST + 1)]
+    entered = [gates.enter("a", account) for account in (1, 1, 1, 2, 2, 3)]
 
-    assert [isinstance(each, RelayGate) for each in entered] == [True] * THREADS_PER_HOST + [False]
-    assert isinstance(gates.enter("b"), RelayGate)
+    assert [isinstance(each, EnteredHost) for each in entered] == [True, True, False, True, True, False]
+    assert isinstance(gates.enter("b", 1), EnteredHost)
+
+
+def test_a_host_that_fails_for_one_account_pauses_only_its_messages():
+    gates = HostGates()
+    for _ in range(3 * FAILURE_THRESHOLD):
+        if isinstance(host := gates.enter("hooks.example.org", 1), EnteredHost):
+            host.record_failure()
+            host.leave()
+
+    assert gates.enter("hooks.example.org", 1).is_down
+    assert isinstance(gates.enter("hooks.example.org", 2), EnteredHost)
+
+
+def test_a_host_that_fails_for_three_accounts_pauses_the_messages_of_all():
+    gates = HostGates()
+    for account in range(1, FAILURE_THRESHOLD + 1):
+        host = gates.enter("hooks.example.org", account)
+        host.record_failure()
+        host.leave()
+
+    assert gates.enter("hooks.example.org", 9).is_down
 
 
 def test_a_busy_host_only_delays_a_message(world, now, deliver_to, monkeypatch):
@@ -179,7 +206,9 @@ def test_a_busy_host_only_delays_a_message(world, now, deliver_to, monkeypatch):
         for number in range(3):
             alert_at(world, now, f"db{number}")
         host = runtime.channel.get_host(f"{inbox.url}/hook")
-        entered = [runtime.hosts.enter(host) for _ in range(THREADS_PER_HOST)]
+        entered = [
+            runtime.hosts.enter(host, world.alice.account_id) for _ in range(THREADS_PER_HOST_AND_ACCOUNT)
+        ]
         at = now + timedelta(minutes=2)
         deliver.send_due(FIRST, at)
 
@@ -197,14 +226,14 @@ def test_a_busy_host_only_delays_a_message(world, now, deliver_to, monkeypatch):
 
 def test_the_number_of_kept_hosts_is_limited():
     gates = HostGates()
-    used = gates.enter("used")
-    for number in range(2 * MAX_HOSTS):
-        gates.enter(f"host{number}").leave()
+    gates.enter("used", 1)
+    for number in range(MAX_GATES):
+        gates.enter(f"host{number}", 1).leave()
 
-    assert len(gates) == MAX_HOSTS
-    for _ in range(THREADS_PER_HOST - 1):
-        assert gates.enter("used") is used
-    assert not isinstance(gates.enter("used"), RelayGate)
+    assert len(gates) == MAX_GATES
+    for _ in range(THREADS_PER_HOST_AND_ACCOUNT - 1):
+        assert isinstance(gates.enter("used", 1), EnteredHost)
+    assert not isinstance(gates.enter("used", 1), EnteredHost)
 
 
 def test_an_account_with_dead_hosts_leaves_threads_to_others(world, now, deliver_to, threads, monkeypatch):
@@ -226,4 +255,4 @@ def test_an_account_with_dead_hosts_leaves_threads_to_others(world, now, deliver
             deliver.hand_over(FIRST)
         wait_until(lambda: len(alive.taken) == 1, seconds=20)
         assert alive.taken == [("/hook", "[Tocsin] Test message")]
-        assert dead.taken <= THREADS_PER_HOST
+        assert dead.taken <= THREADS_PER_HOST_AND_ACCOUNT

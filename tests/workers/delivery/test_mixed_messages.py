@@ -79,7 +79,7 @@ def write(world, now, contacts):
 
 def record(message, outcome, at, **values):
     with store().write_transaction():
-        claimed = claim(message.channel, at)
+        claimed = claim(message.channel, message.account_id, at)
     assert claimed.row == message.id
     with store().write_transaction():
         record_attempt(DeliveryAttempt(claimed, at, outcome, WHY, **values))

@@ -254,7 +254,7 @@ def test_a_first_attempt_that_is_recorded_after_its_claim_expired_knows_the_othe
 ):
     """Another worker has claimed the message meanwhile, and recorded a refusal."""
     alert(world, now)
-    claims = [claim(store, now), claim(store, now + outbox.CLAIM)]
+    claims = [claim(store, at) for at in (now, now + outbox.CLAIM)]
     record(store, claims[1], now + outbox.CLAIM, DeliveryOutcome.REFUSED)
     assert states(Message) == [MessageStatus.PENDING] * 2
     record(store, claims[0], now, first)
@@ -275,7 +275,7 @@ def test_a_first_attempt_ends_the_other_address_after_another_worker_gave_the_co
 ):
     """The contact was not verified then: this is no attempt."""
     alert(world, now)
-    claims = [claim(store, now), claim(store, now + outbox.CLAIM)]
+    claims = [claim(store, at) for at in (now, now + outbox.CLAIM)]
     record(store, claims[1], now + outbox.CLAIM, DeliveryOutcome.UNVERIFIED)
     record(store, claims[0], now, DeliveryOutcome.SENT)
 
@@ -284,7 +284,7 @@ def test_a_first_attempt_ends_the_other_address_after_another_worker_gave_the_co
 
 def claim(store, at):
     with store.write_transaction():
-        return outbox.claim(MAIL, at)
+        return outbox.claim(MAIL, Message.get().account_id, at)
 
 
 def record(store, claimed, at, outcome):

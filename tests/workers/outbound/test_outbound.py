@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.applications import KINDS
+from models.domain.channels import OUTBOUND_CHANNEL
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, IncidentStatus, IntegrationType, OutboundStatus
 from models.domain.reasons import make_reason
@@ -31,6 +32,7 @@ from tests.support.polling import wait_until
 from tests.support.relays import drip, hang, start_silent_server
 from tests.support.web.outbound import create_client
 from web.incidents.incidents import open_incident as create_incident
+from workers.delivery import deliver
 from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient
 from workers.outbound import outbox, sender
 
@@ -596,3 +598,20 @@ def test_the_threads_of_a_worker_send_after_a_wake_up(clock, integrate, open_inc
 
     assert [each.json["payload"]["event_type"] for each in received] == ["triggered"]
     assert Incident.get().status == IncidentStatus.TRIGGERED
+
+
+def test_a_worker_that_wrote_a_delivery_begins_to_send_it(
+    clock, integrate, open_incident, server, start_threads, enqueued
+):
+    integrate()
+    open_incident()
+    enqueued.clear()
+    with start_threads():
+        deliver.listen(["deliver.outbound"])
+        try:
+            deliver.enqueue([OUTBOUND_CHANNEL])
+            server.wait_for(1)
+        finally:
+            deliver.listen(())
+
+    assert not enqueued

@@ -66,6 +66,7 @@ KEPT = {
     "early_report": "the next early report deletes those that no attempt claimed within some minutes",
     "message_update": "a row for each message; after some attempts, the delivery deletes it",
     "lease": "a row for each account at a provider to which a process listens",
+    "claim_holder": "a row for each worker process; the others delete those of dead processes",
     "listener_position": "a row for each account at a provider to which a process listens",
     "liveness": "a row for each process; the reports delete those of dead processes",
 }  # fmt: skip

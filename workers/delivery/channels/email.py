@@ -13,6 +13,7 @@ from workers.delivery.transport.channel import (
     DEADLINE_S,
     Accepted,
     Channel,
+    HostError,
     OutgoingMessage,
     Refused,
     RelayError,
@@ -39,6 +40,9 @@ class EmailChannel:
 
     def find_missing_setting(self) -> str | None:
         return self._missing_setting
+
+    def get_domain(self, to: str) -> str:
+        return to.rpartition("@")[2].lower()
 
     def create_connection(self) -> "SmtpConnection":
         return SmtpConnection(self._settings, self._deadline_s, self._texts)
@@ -90,7 +94,8 @@ class SmtpConnection:
                 return Accepted(self._transfer(session, message, mail))
             except _ERRORS as error:
                 self._disconnect()
-                raise RelayError(describe_error(error, watchdog, self._deadline_s)) from error
+                # The relay has answered all before RCPT. Now it may wait for the server of the domain.
+                raise HostError(describe_error(error, watchdog, self._deadline_s)) from error
 
     def close(self) -> None:
         if self._session is None:

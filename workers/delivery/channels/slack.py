@@ -57,15 +57,14 @@ ERRORS: Mapping[str, type[SendError]] = {
     # Only for a change: the message is gone, or can no longer be changed.
     **dict.fromkeys(("message_not_found", "cant_update_message", "edit_window_closed"), Refused),
     "block_mismatch": Refused,
-    # The token, the app or Slack: no message can be sent.
+    # The token, the app or Slack: no message can be sent. What can depend on one person (`no_permission`: the
+    # app is not in the conversation) or on one message (`internal_error`) must not pause all messages.
     **dict.fromkeys(("invalid_auth", "not_authed", "account_inactive", "token_revoked"), RelayError),
-    **dict.fromkeys(("token_expired", "missing_scope", "no_permission", "access_denied"), RelayError),
+    **dict.fromkeys(("token_expired", "missing_scope", "messages_tab_disabled"), RelayError),
     **dict.fromkeys(("not_allowed_token_type", "ekm_access_denied", "org_login_required"), RelayError),
-    **dict.fromkeys(("team_access_not_granted", "team_not_found", "messages_tab_disabled"), RelayError),
     **dict.fromkeys(("accesslimited", "enterprise_is_restricted", "team_added_to_org"), RelayError),
     **dict.fromkeys(("two_factor_setup_required", "method_deprecated"), RelayError),
-    "deprecated_endpoint": RelayError,
-    **dict.fromkeys(("internal_error", "fatal_error", "service_unavailable"), RelayError),
+    **dict.fromkeys(("deprecated_endpoint", "service_unavailable"), RelayError),
 }  # fmt: skip
 
 

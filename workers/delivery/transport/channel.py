@@ -80,7 +80,7 @@ class TemporaryError(SendError):
 class HostError(TemporaryError):
     """The host of this address does not answer, or fails: retry, and pause the messages to this host.
 
-    Only for a ChannelOfHosts. The messages to other hosts go on.
+    Only for a ChannelOfHosts or a ChannelOfDomains. The messages to other hosts go on.
     """
 
 
@@ -155,10 +155,23 @@ class ChannelWithProviders(Channel, Protocol):
 class ChannelOfHosts(Channel, Protocol):
     """A channel whose addresses name the host that takes the message, for example a URL of a user.
 
-    Each host has its own gate: a HostError pauses the messages to this host and to no other. Few threads
-    send to one host, and few for one account, so that dead hosts of one account do not delay the others.
+    Each host has its own gates: a HostError pauses the messages of this account to this host and no others.
+    Few threads send to one host, so that dead hosts do not delay the messages to others.
     """
 
     def get_host(self, to: str) -> str:
         """Return the host of an address, in one form for all its addresses; never raise."""
+        ...
+
+
+@runtime_checkable
+class ChannelOfDomains(Channel, Protocol):
+    """A channel whose relay may wait for the host of an address, as a mail relay for the server of a domain.
+
+    A HostError pauses the messages of the account to this domain. With those of other accounts and domains,
+    it shows that the relay is down.
+    """
+
+    def get_domain(self, to: str) -> str:
+        """Return the domain of an address, in one form for all its addresses; never raise."""
         ...

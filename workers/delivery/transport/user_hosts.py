@@ -10,7 +10,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from ipaddress import ip_address
 from urllib.parse import SplitResult
@@ -28,9 +30,29 @@ from workers.delivery.transport.channel import (
 from workers.delivery.transport.http import HttpClient, HttpReply
 from workers.delivery.transport.watchdog import HostAddress, Watchdog, resolve
 
-# Names that are resolved at the same time. The system's resolver can take longer than any deadline, and
-# nothing can stop it.
+# Names that are resolved at the same time, for all accounts and for one. The system's resolver can take
+# longer than any deadline, and nothing can stop it.
 MAX_LOOKUPS = 16
+MAX_LOOKUPS_OF_ACCOUNT = 4
+
+
+class _Asker(threading.local):
+    """The account for which this thread looks names up; None: none."""
+
+    account: int | None = None
+
+
+_asker = _Asker()
+
+
+@contextmanager
+def looking_up_for(account: int) -> Iterator[None]:
+    """Count the names that are looked up in the block as those of an account (row number)."""
+    before, _asker.account = _asker.account, account
+    try:
+        yield
+    finally:
+        _asker.account = before
 
 
 class AddressRefused(OSError):
@@ -50,6 +72,9 @@ class UserHosts:
     def __init__(self, networks: tuple[str, ...] = ()) -> None:
         self._networks = parse_networks(networks)
         self._lookups = threading.Semaphore(MAX_LOOKUPS)
+        # The names that are being resolved, by account.
+        self._running: Counter[int | None] = Counter()
+        self._lock = threading.Lock()
 
     def find_addresses(self, host: str, port: int, timeout_s: float) -> list[HostAddress]:
         """Return the addresses of a host if all of them are allowed. Raise OSError or UnicodeError."""
@@ -67,8 +92,7 @@ class UserHosts:
     def _look_up(self, host: str, port: int, timeout_s: float) -> list[HostAddress]:
         """Resolve a name in a thread of its own, and do not wait longer than `timeout_s`."""
         deadline = time.monotonic() + timeout_s
-        if not self._lookups.acquire(timeout=timeout_s):
-            raise TimeoutError("too many names are being resolved")
+        account = self._begin(timeout_s)
         results: queue.SimpleQueue[list[HostAddress] | Exception] = queue.SimpleQueue()
 
         def look_up() -> None:
@@ -77,7 +101,7 @@ class UserHosts:
             except (OSError, UnicodeError) as error:
                 results.put(error)
             finally:
-                self._lookups.release()
+                self._end(account)
 
         threading.Thread(target=look_up, name="lookup", daemon=True).start()
         try:
@@ -87,6 +111,29 @@ class UserHosts:
         if isinstance(found, Exception):
             raise found
         return found
+
+    def _begin(self, timeout_s: float) -> int | None:
+        """Take a place for a name, and return the account for which it is. Raise TimeoutError."""
+        account = _asker.account
+        with self._lock:
+            # Its threads are not more, so these are names for which nobody waits any longer.
+            if account is not None and self._running[account] >= MAX_LOOKUPS_OF_ACCOUNT:
+                raise TimeoutError("too many names of the account are being resolved")
+            self._running[account] += 1
+        if self._lookups.acquire(timeout=timeout_s):
+            return account
+        self._forget(account)
+        raise TimeoutError("too many names are being resolved")
+
+    def _end(self, account: int | None) -> None:
+        self._forget(account)
+        self._lookups.release()
+
+    def _forget(self, account: int | None) -> None:
+        with self._lock:
+            self._running[account] -= 1
+            if not self._running[account]:
+                del self._running[account]
 
 
 def _read_address(host: str, port: int) -> list[HostAddress] | None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from workers.delivery.transport.relay_gate import FAILURE_THRESHOLD, MAX_THREADS, PAUSE_S, RelayGate
+from workers.delivery.transport.relay_gate import (
+    FAILURE_THRESHOLD,
+    MAX_THREADS,
+    PAUSE_S,
+    RelayGate,
+    Suspect,
+    count_failures,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +63,30 @@ def test_one_thread_tries_a_relay_that_is_down_after_each_pause():
     assert (gate.enter(), gate.enter()) == (True, False)
     gate.record_success()
     assert gate.enter()
+
+
+@pytest.mark.parametrize(
+    ("failures", "suspects", "counted"),
+    [
+        (0, [], 0),
+        (2, [], 2),
+        (0, [(1, "a"), (1, "b"), (1, "c")], 0),
+        (2, [(1, "a"), (1, "b")], 2),
+        (0, [(1, "a"), (2, "a")], 1),
+        (0, [(1, "a"), (1, "b"), (2, "c")], 3),
+        (1, [(1, "a"), (2, "b")], 3),
+    ],
+)
+def test_failures_that_targets_can_cause_count_once_for_each_target_of_two_accounts(
+    failures, suspects, counted
+):
+    assert count_failures(failures, [Suspect(*each) for each in suspects]) == counted
+
+
+def test_an_answer_clears_all_suspects():
+    gate = RelayGate()
+    gate.record_failure(Suspect(1, "a"))
+    gate.record_failure(Suspect(1, "b"))
+    gate.record_success()
+    assert not gate.record_failure(Suspect(2, "c"))
+    assert not gate.is_down()

@@ -17,6 +17,7 @@ from tests.support.delivery.webhook_server import (
     start_webhook_server,
 )
 from tests.support.offenders import list_offenders
+from tests.support.polling import wait_until
 from tests.support.relays import build_server_context, certificate, hang, start_silent_server
 from workers.delivery.transport import user_hosts
 from workers.delivery.transport.channel import Refused, TemporaryError, UnusableAddress
@@ -256,3 +257,52 @@ def test_a_certificate_must_be_that_of_the_host(client, certificate, monkeypatch
         with pytest.raises(TemporaryError) as error:
             trusting.submit(f"https://other.example.org:{server.port}/", {}, NOW)
         assert error.value.reason == make_reason("url_not_trusted")
+
+
+def test_names_of_one_account_that_resolve_slowly_leave_lookups_to_others(client, server, names):
+    go_on = threading.Event()
+    names["fast.example.org"] = ["127.0.0.1"]
+
+    def resolve_slowly():
+        go_on.wait(30)
+        return ["127.0.0.1"]
+
+    def ask(number):
+        names[f"slow{number}.example.org"] = resolve_slowly
+        with user_hosts.looking_up_for(1), contextlib.suppress(TemporaryError):
+            UserUrlClient("webhook", client._hosts, 0.05).submit(f"http://slow{number}.example.org/", {}, NOW)
+
+    try:
+        for number in range(user_hosts.MAX_LOOKUPS + 1):
+            ask(number)
+        with user_hosts.looking_up_for(2):
+            client.submit(f"http://fast.example.org:{server.port}/", {}, NOW)
+    finally:
+        go_on.set()
+
+    assert len(server.received) == 1
+
+
+def test_an_account_can_look_up_names_again_when_slow_ones_are_resolved(client, server, names):
+    go_on = threading.Event()
+    names["fast.example.org"] = ["127.0.0.1"]
+
+    def resolve_slowly():
+        go_on.wait(30)
+        return ["127.0.0.1"]
+
+    names["slow.example.org"] = resolve_slowly
+    impatient = UserUrlClient("webhook", client._hosts, 0.05)
+
+    def is_accepted():
+        with contextlib.suppress(TemporaryError):
+            return bool(client.submit(f"http://fast.example.org:{server.port}/", {}, NOW))
+        return False
+
+    with user_hosts.looking_up_for(1):
+        for _ in range(user_hosts.MAX_LOOKUPS_OF_ACCOUNT):
+            with pytest.raises(TemporaryError):
+                impatient.submit("http://slow.example.org/", {}, NOW)
+        assert not is_accepted()
+        go_on.set()
+        wait_until(is_accepted)
