@@ -6,13 +6,14 @@ attacks run beside another tenant, first each by itself, then all at the same ti
 
 from collections.abc import Callable, Iterable
 
-from bench.siege.attacks import alerts, open_connections, questions, unsigned_messages
+from bench.siege.attacks import alerts, open_connections, questions, unsigned_messages, wrong_passwords
 from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.tenants import Tenant
 
 BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     alerts.build,
     questions.build,
+    wrong_passwords.build,
     unsigned_messages.build,
     open_connections.build,
 )
