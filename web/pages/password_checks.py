@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from web.http.errors import Busy
 
 # Each check of a password takes 19 MiB and some hundredths of a second of a core.
-MAX_CHECKS = 2
+MAX_CHECKS = 1
 # A request that waits occupies one of the threads of pages. So many come from one client at the same time
 # (limits.PASSWORD_BURST_OF_CLIENT).
-MAX_PENDING = 13
-CHECK_TIMEOUT_S = 3.0
+MAX_PENDING = 14
+CHECK_TIMEOUT_S = 4.0
 BUSY = "Too many people sign in at the moment. Try again in a few seconds."
 
 
