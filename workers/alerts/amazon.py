@@ -43,7 +43,7 @@ KEEP_S, KEEP_FAILURE_S = 86_400.0, 60.0
 # Certificates with which a message was verified. Amazon has a few in each of its regions.
 MAX_VERIFIED = 200
 # Other answers for one account, more than it can ask for in a minute.
-MAX_ANSWERS = 20
+MAX_KNOWN = 20
 # Requests for one account in a minute.
 MAX_PER_MINUTE = 10
 # Requests at the same time in a process, one for each account, so that other work has threads.
@@ -51,7 +51,7 @@ MAX_AT_ONCE = 2
 # How soon a receipt is tried again that found another request in progress.
 BUSY_S = 1.0
 # Receipts of one account that wait because it has asked too often. The last one waits for half an hour.
-MAX_WAITING = 300
+MAX_PUT_OFF = 300
 # Questions before a transaction. The receipts of a batch that needs more are processed one by one.
 MAX_QUESTIONS = 10
 # Attempts to confirm a subscription.
@@ -69,7 +69,7 @@ class AnswerMissing(Exception):
 
 
 class PutOff(Exception):
-    """Amazon may not be asked now. The receipt stays pending and is left out for a while: list_waiting()."""
+    """Amazon may not be asked now. The receipt stays pending and is left out for a while: list_put_off()."""
 
 
 class CertificateUnavailable(Exception):
@@ -89,7 +89,7 @@ class _Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _PutOffReceipt:
     """A receipt that needs the answer of an address, and is tried again after `until`."""
 
     service: int
@@ -102,35 +102,33 @@ class _Account:
     """The requests for one account, what Amazon answered, and the receipts that wait, by row number."""
 
     requested_at: list[float] = field(default_factory=list)
-    answers: dict[str, _Answer] = field(default_factory=dict)
-    waiting: dict[int, _Waiting] = field(default_factory=dict)
+    known: dict[str, _Answer] = field(default_factory=dict)
+    put_off: dict[int, _PutOffReceipt] = field(default_factory=dict)
     is_asking: bool = False
 
     def remove_old(self, now: float) -> bool:
         """Forget what is over. Return whether nothing is left."""
         self.requested_at = [at for at in self.requested_at if at > now - 60.0]
-        self.answers = {url: answer for url, answer in self.answers.items() if answer.until > now}
+        self.known = {url: answer for url, answer in self.known.items() if answer.until > now}
         # Receipts that were not tried again were deleted meanwhile, or another process had them.
-        self.waiting = {
-            receipt: waiting
-            for receipt, waiting in self.waiting.items()
-            if waiting.until > now - KEEP_FAILURE_S
+        self.put_off = {
+            receipt: one for receipt, one in self.put_off.items() if one.until > now - KEEP_FAILURE_S
         }
-        return not (self.requested_at or self.answers or self.waiting or self.is_asking)
+        return not (self.requested_at or self.known or self.put_off or self.is_asking)
 
     def find_turn(self, receipt: int, now: float) -> float:
         """Return when a receipt may ask: `now`, or later. Those that were accepted before it come first."""
-        earlier = sum(row < receipt for row in self.waiting)
-        if len(self.requested_at) < MAX_PER_MINUTE and (receipt in self.waiting or not earlier):
+        earlier = sum(row < receipt for row in self.put_off)
+        if len(self.requested_at) < MAX_PER_MINUTE and (receipt in self.put_off or not earlier):
             return now
         minutes = 1 + earlier // MAX_PER_MINUTE
         return min(self.requested_at, default=now) + 60.0 * minutes
 
     def remember(self, url: str, answer: _Answer) -> None:
-        while len(self.answers) >= MAX_ANSWERS:
+        while len(self.known) >= MAX_KNOWN:
             # The oldest.
-            del self.answers[next(iter(self.answers))]
-        self.answers[url] = answer
+            del self.known[next(iter(self.known))]
+        self.known[url] = answer
 
 
 class AmazonClient(UserUrlClient):
@@ -163,7 +161,7 @@ def clear() -> None:
         _accounts.clear()
 
 
-def list_waiting(service_row: int) -> Collection[int]:
+def list_put_off(service_row: int) -> Collection[int]:
     """Return the pending receipts of a service that are left out now, by row number."""
     if not _accounts:
         return ()
@@ -172,8 +170,8 @@ def list_waiting(service_row: int) -> Collection[int]:
         return [
             receipt
             for account in _accounts.values()
-            for receipt, waiting in account.waiting.items()
-            if waiting.service == service_row and waiting.until > now
+            for receipt, one in account.put_off.items()
+            if one.service == service_row and one.until > now
         ]
 
 
@@ -223,12 +221,12 @@ def _remember_verified(url: str, certificate: bytes) -> None:
             del _verified[next(iter(_verified))]
         _verified[url] = _Answer(certificate, now + KEEP_S)
         for account in _accounts.values():
-            _end_waiting(account, url)
+            _end_put_off(account, url)
 
 
-def _end_waiting(account: _Account, url: str) -> None:
-    for receipt in [row for row, waiting in account.waiting.items() if waiting.url == url]:
-        del account.waiting[receipt]
+def _end_put_off(account: _Account, url: str) -> None:
+    for receipt in [row for row, one in account.put_off.items() if one.url == url]:
+        del account.put_off[receipt]
 
 
 def _get(url: str, receipt: int, *, is_confirmation: bool = False) -> bytes | None:
@@ -240,18 +238,18 @@ def _get(url: str, receipt: int, *, is_confirmation: bool = False) -> bytes | No
         for old in [each for each, account in _accounts.items() if account.remove_old(now)]:
             del _accounts[old]
         account = _accounts.setdefault(row, _Account())
-        found = account.answers.get(url)
+        found = account.known.get(url)
         if found is not None:
-            account.waiting.pop(receipt, None)
+            account.put_off.pop(receipt, None)
             return found.body
         turn = account.find_turn(receipt, now)
         if turn <= now and not _may_ask(account):
             turn = now + BUSY_S
         if turn <= now:
             raise AnswerMissing(row, url, is_confirmation=is_confirmation)
-        if receipt not in account.waiting and len(account.waiting) >= MAX_WAITING:
+        if receipt not in account.put_off and len(account.put_off) >= MAX_PUT_OFF:
             raise CertificateUnavailable("too_many_certificates")
-        account.waiting[receipt] = _Waiting(service_row, url, turn)
+        account.put_off[receipt] = _PutOffReceipt(service_row, url, turn)
     raise PutOff
 
 
@@ -283,7 +281,7 @@ def _asking(missing: AnswerMissing) -> Iterator[bool]:
     with _lock:
         account = _accounts.setdefault(missing.account, _Account())
         may_ask = (
-            missing.url not in account.answers
+            missing.url not in account.known
             and len(account.requested_at) < MAX_PER_MINUTE
             and _may_ask(account)
         )
@@ -316,4 +314,4 @@ def _remember(missing: AnswerMissing, body: bytes | None) -> None:
     with _lock:
         account = _accounts[missing.account]
         account.remember(missing.url, _Answer(body, until))
-        _end_waiting(account, missing.url)
+        _end_put_off(account, missing.url)

@@ -136,10 +136,10 @@ class _ReceiptQueries:
         lane = (self.owner, row)
         # Reading the head of many large receipts takes time.
         in_pieces = pieces.is_in_pieces(lane)
-        waiting = amazon.list_waiting(row) if self.has_setups else ()
-        head = self.head.rows(lane=row, limit=(1 if in_pieces else limit) + len(waiting))
-        if waiting:
-            head = [one for one in head if one[0] not in waiting]
+        put_off = amazon.list_put_off(row) if self.has_setups else ()
+        head = self.head.rows(lane=row, limit=(1 if in_pieces else limit) + len(put_off))
+        if put_off:
+            head = [one for one in head if one[0] not in put_off]
         if head and (head[0][3] or head[0][1] > limit):
             receipt, _, _, done, events_written = head[0]
             piece = pieces.get_piece(receipt, lane, done or 0, events_written or 0, limit)
@@ -331,8 +331,8 @@ def _find_first_unparsed(service_row: int) -> int | None:
     query = Receipt.select(peewee.fn.MIN(Receipt.id)).where(
         Receipt.service == service_row, Receipt.state == WorkState.PENDING
     )
-    if waiting := amazon.list_waiting(service_row):
-        query = query.where(Receipt.id.not_in(list(waiting)))
+    if put_off := amazon.list_put_off(service_row):
+        query = query.where(Receipt.id.not_in(list(put_off)))
     found: int | None = query.scalar()
     return found
 
@@ -495,7 +495,7 @@ def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
     for place, (row, head) in enumerate(_list_heads(remaining)):
         alerts, bytes_ = sum(each[1] for each in head), sum(each[2] for each in head)
         is_small = alerts <= min(SMALL_LANE, limit) and bytes_ <= MAX_BYTES
-        if not is_small or pieces.is_in_pieces(get_service_lane(row)) or amazon.list_waiting(row):
+        if not is_small or pieces.is_in_pieces(get_service_lane(row)) or amazon.list_put_off(row):
             found.others.add(row)
         elif total + alerts > limit or size + bytes_ > MAX_BYTES:
             found.left = remaining[place:]

@@ -39,9 +39,9 @@ class UnsignedMessages(Requests):
 
     def run(self, stopping: threading.Event) -> None:
         super().run(stopping)
-        waiting = (Receipt.state == WorkState.PENDING) & (Receipt.source == "cloudwatch_v2")
+        pending = (Receipt.state == WorkState.PENDING) & (Receipt.source == "cloudwatch_v2")
         with connection(), store().write_transaction():
-            Receipt.delete().where(waiting).execute()
+            Receipt.delete().where(pending).execute()
 
 
 def build_message(number: int) -> bytes:

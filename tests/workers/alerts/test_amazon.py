@@ -269,7 +269,7 @@ def test_too_many_certificates_delay_their_receipts(send, server, move_on, world
     assert (count_receipts(WorkState.DONE), Incident.select().count()) == (25, 0)
 
 
-def test_other_alerts_of_the_lane_do_not_wait_for_delayed_receipts(send, server, signer, world, now):
+def test_a_receipt_that_is_put_off_delays_no_other_alert_of_its_lane(send, server, signer, world, now):
     send(signer.sign(build_notification()))
     server.responses = [Answer(404)]
     send(*(build_unsigned(number) for number in range(20)))
@@ -292,7 +292,7 @@ def test_a_receipt_that_waits_is_processed_when_its_certificate_becomes_known(
 
 
 def test_the_next_receipts_of_an_account_that_waits_with_many_become_dead_letters(send, server, monkeypatch):
-    monkeypatch.setattr(amazon, "MAX_WAITING", 5)
+    monkeypatch.setattr(amazon, "MAX_PUT_OFF", 5)
     server.responses = [Answer(404)]
     send(*(build_unsigned(number) for number in range(17)))
 

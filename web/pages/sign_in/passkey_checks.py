@@ -133,8 +133,8 @@ def _is_of_frame(credential: dict[str, object]) -> bool:
     try:
         response = credential["response"]
         assert isinstance(response, dict)
-        said = json.loads(base64url_to_bytes(response["clientDataJSON"]))
-        return bool(said.get("crossOrigin", False)) or "topOrigin" in said
+        client_data = json.loads(base64url_to_bytes(response["clientDataJSON"]))
+        return bool(client_data.get("crossOrigin", False)) or "topOrigin" in client_data
     except (*_BAD, AssertionError, AttributeError, RecursionError):
         return True
 

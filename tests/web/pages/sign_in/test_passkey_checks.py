@@ -25,25 +25,27 @@ def _accepting(monkeypatch):
         monkeypatch.setattr(passkey_checks, name, lambda **given: Verified)
 
 
-def build(**said):
-    encoded = urlsafe_b64encode(json.dumps({"type": "webauthn.get", **said}).encode()).decode().rstrip("=")
+def build(**client_data):
+    encoded = (
+        urlsafe_b64encode(json.dumps({"type": "webauthn.get", **client_data}).encode()).decode().rstrip("=")
+    )
     return {"id": "x", "response": {"clientDataJSON": encoded}}
 
 
-@pytest.mark.parametrize("said", [{}, {"crossOrigin": False}], ids=["nothing", "own page"])
-def test_a_passkey_of_our_page_is_accepted(said):
-    assert check_sign_in(build(**said), ASKED, "AAAA", 6) == 7
-    assert check_registration(build(**said), ASKED) is not None
+@pytest.mark.parametrize("client_data", [{}, {"crossOrigin": False}], ids=["nothing", "own page"])
+def test_a_passkey_of_our_page_is_accepted(client_data):
+    assert check_sign_in(build(**client_data), ASKED, "AAAA", 6) == 7
+    assert check_registration(build(**client_data), ASKED) is not None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "client_data",
     [{"crossOrigin": True}, {"crossOrigin": "true"}, {"topOrigin": "https://evil.example"}],
     ids=["in a frame", "odd", "other top"],
 )
-def test_a_passkey_of_a_frame_of_another_site_is_refused(said):
-    assert check_sign_in(build(**said), ASKED, "AAAA", 6) is None
-    assert check_registration(build(**said), ASKED) is None
+def test_a_passkey_of_a_frame_of_another_site_is_refused(client_data):
+    assert check_sign_in(build(**client_data), ASKED, "AAAA", 6) is None
+    assert check_registration(build(**client_data), ASKED) is None
 
 
 @pytest.mark.parametrize(
