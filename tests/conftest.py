@@ -19,6 +19,7 @@ from tests import selection, starts
 from tests.support import stores
 from tests.support.postgresql import reused_connections
 from tests.support.world import World, create_world
+from web.pages import clients
 from workers import config_cache
 from workers.alerts import amazon, batches, lane_actors, pieces, process_lane, process_lanes, process_router
 from workers.alerts.batches import BatchSize, CostlyLanes
@@ -147,6 +148,7 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     config_cache.clear()
     pieces.clear()
     amazon.clear()
+    clients.clear()
     fire.clear_failures()
     cached = stores.Migrated.cached = stores.Migrated.cached or stores.Migrated(
         tmp_path_factory.mktemp("schema")

@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "tocsin.server.granian_worker._Loop.call_soon": "granian calls it",
     "web.http.permissions.REQUIRED_ROLES": "tests compare the roles of all operations with it",
     "web.oncall.calendar_cache.clear": BETWEEN_TESTS,
+    "web.pages.clients.clear": BETWEEN_TESTS,
     "workers.alerts.amazon.clear": BETWEEN_TESTS,
     "workers.alerts.pieces.clear": BETWEEN_TESTS,
     "workers.config_cache.clear": BETWEEN_TESTS,

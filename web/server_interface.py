@@ -26,6 +26,9 @@ CALLBACK_BYTES = 64 * 1024
 ARRIVED_AT = "tocsin.arrived_at"
 # A function that returns a function that says whether the client has left (web/http/concurrency_limit.py):
 CLIENT_CHECK = "tocsin.client_check"
+# The address of the other end of the connection, if TOCSIN_TRUSTED_PROXIES is set: REMOTE_ADDR may be what a
+# proxy reports.
+PEER = "tocsin.peer"
 
 Headers = list[tuple[str, str]]
 

@@ -13,16 +13,19 @@ from models.people import provisioning
 from models.store.store import connection, store
 from models.tables.teams import EscalationPolicy
 
+# The ID of the application whose messages Amazon SNS signs.
+CLOUDWATCH = "1ef0e211-82fb-454a-96c4-20bd26ebdcab"
 SETUP_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Integration:
-    """`path` is that of its webhook, `rules_path` that of its alert rules."""
+    """The paths are those of its webhook, its alert rules and its set-up."""
 
     unique_id: str
     path: str
     rules_path: str
+    source_path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,20 @@ class Tenant:
     token: str
     generic: Integration
     prometheus: Integration
+    cloudwatch: Integration
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
         """Send a request of the interface. Raise RuntimeError if the answer is not 2xx."""
+        self._send("POST", path, body)
+
+    def put(self, path: str, body: Mapping[str, Any]) -> None:
+        """Send a request as post() does."""
+        self._send("PUT", path, body)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any]) -> None:
         client = HTTPConnection(urlsplit(self.base_url).netloc, timeout=SETUP_S)
         try:
-            client.request("POST", path, json.dumps(body), self.headers)
+            client.request(method, path, json.dumps(body), self.headers)
             answer = client.getresponse()
             text = answer.read()
         finally:
@@ -59,7 +70,7 @@ def create_tenant(base_url: str, name: str) -> Tenant:
         team = provisioning.create_team(account, name, owner, now)
         policy = EscalationPolicy.get(EscalationPolicy.team == team)
         found = {}
-        for application in (GENERIC, PROMETHEUS):
+        for application in (GENERIC, PROMETHEUS, CLOUDWATCH):
             service = provisioning.create_service(team, application, policy, owner, now)
             made = provisioning.create_integration(service, application, application, owner, now)
             found[application] = Integration(
@@ -67,6 +78,7 @@ def create_tenant(base_url: str, name: str) -> Tenant:
                 f"/api/integration/{APPLICATIONS[application].extension}/{made.integration_key}/",
                 f"/api/account/teams/{team.unique_id}/services/{service.unique_id}"
                 f"/integrations/{made.unique_id}/transformers/",
+                f"/api/tocsin/integrations/{made.unique_id}/source/",
             )
         token = provisioning.issue_token(owner, "siege", now)
-    return Tenant(base_url, token, found[GENERIC], found[PROMETHEUS])
+    return Tenant(base_url, token, *found.values())

@@ -28,6 +28,14 @@ class AddressForm:
     check: Callable[[str], str] = lambda address: ""
 
 
+def _find_problem_of_topic(address: str) -> str:
+    """Return a sentence about why nothing can be sent to this topic; empty if it can.
+
+    The name of a topic alone is on the server of the settings.
+    """
+    return find_problem(address) if "/" in address else ""
+
+
 ANY_TEXT = AddressForm("an address on one line", re.compile(r"[^\x00-\x1f\x7f]+"))
 # "localhost" and other short domains are allowed.
 EMAIL_ADDRESS = AddressForm(
@@ -46,6 +54,7 @@ PHONE_NUMBER = AddressForm(
 NTFY_TOPIC = AddressForm(
     "the URL of a topic, for example https://ntfy.sh/my-topic, or the name of a topic",
     re.compile(r"(https?://[^\s\x00-\x1f\x7f@?#]+/)?[-_A-Za-z0-9]{1,64}"),
+    check=_find_problem_of_topic,
 )
 BROWSER = AddressForm(
     "a browser: add one with the button on the page of an incident",

@@ -7,6 +7,7 @@ contains:
 - bundle: row numbers (message, user) and the time of expiry
 - invitation: the user, a digest of the invited address and the time of expiry
 - sign-in: the unique_id of a row with its person and its end (models/sign_in/links.py)
+- device: who has signed in with a browser, and an ID of the browser (a cookie, not a link)
 - calendar feed: what the calendar shows, the user and a digest of the user's calendar key
 
 A token of one kind is not valid for another kind. The signing key is a row of the database, so that all
@@ -113,6 +114,7 @@ class Signer:
         self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
         self._replies = itsdangerous.Signer(key, salt="reply")
         self._sign_ins = itsdangerous.URLSafeSerializer(key, salt="sign in")
+        self._devices = itsdangerous.URLSafeSerializer(key, salt="device")
         self._feeds = itsdangerous.URLSafeSerializer(key, salt="calendar")
 
     def sign(self, link: IncidentLink, now: datetime) -> str:
@@ -156,6 +158,15 @@ class Signer:
         """Return the signed unique_id. Raises BadLink. Does not check whether the link was used."""
         (unique_id,) = _deserialize(self._sign_ins, token)
         return str(unique_id)
+
+    def sign_device(self, username: str, device: str) -> str:
+        """Return the value of the cookie that says who has signed in with a browser."""
+        return _serialize(self._devices, [username, device])
+
+    def read_device(self, token: str) -> tuple[str, str]:
+        """Return the username and the ID of the browser. Raises BadLink."""
+        username, device = _deserialize(self._devices, token)
+        return str(username), str(device)
 
     def sign_reply(self, message_id: str) -> bytes:
         """Return a signature of an outgoing message, for models/links/reply_codes.py."""

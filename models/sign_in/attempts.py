@@ -23,9 +23,15 @@ class Limit:
 
 
 # A person mistypes a few times; a program needs thousands. The limits of one way to sign in do not lock the
-# others: a stranger who fails on purpose keeps nobody out.
+# others: a stranger who fails on purpose keeps nobody out. With a browser that a person has used before, the
+# password works too: its wrong passwords count apart.
 PASSWORD_OF_ADDRESS = Limit("password", 10, QUARTER_S)
 PASSWORD_OF_CLIENT = Limit("password client", 60, QUARTER_S)
+PASSWORD_OF_BROWSER = Limit("password browser", 10, QUARTER_S)
+# The checks of passwords of all new browsers together, each 0.15 s of a core, and the part of one client:
+# beyond them no password is checked. The time is short, so that nobody is kept out for long.
+PASSWORD_OF_ALL = Limit("password all", 30, 10.0)
+PASSWORD_BURST_OF_CLIENT = Limit("password burst", 15, 10.0)
 MAIL_TO_ADDRESS = Limit("mail", 5, QUARTER_S)
 MAIL_OF_CLIENT = Limit("mail client", 30, QUARTER_S)
 STEP_OF_CLIENT = Limit("step client", 120, QUARTER_S)
@@ -44,6 +50,8 @@ def count(attempts: Sequence[tuple[Limit, str]], now: datetime) -> None:
     """Count an attempt for each of these values, or raise TooMany and count none."""
     now_s = now.timestamp()
     by_key = {_make_key(limit, value): limit for limit, value in attempts}
+    if not by_key:
+        return
     # Without a lock first, so that a client with far too many attempts does not keep others waiting.
     for row in SignInRate.select().where(SignInRate.key.in_(list(by_key))):
         _check(by_key[row.key], row.recent, now_s)
@@ -54,6 +62,16 @@ def count(attempts: Sequence[tuple[Limit, str]], now: datetime) -> None:
             row = store().for_update(SignInRate.select().where(SignInRate.key == key)).get()
             recent = _check(by_key[key], row.recent, now_s)
             SignInRate.update(recent=[*recent, now_s], used_at=now).where(SignInRate.id == row.id).execute()
+
+
+def take_back(attempts: Sequence[tuple[Limit, str]], now: datetime) -> None:
+    """Do not count an attempt of this time, which was no failure. Needs a write transaction."""
+    now_s = now.timestamp()
+    for key in sorted(_make_key(limit, value) for limit, value in attempts):
+        row = store().for_update(SignInRate.select().where(SignInRate.key == key)).first()
+        if row is not None and now_s in row.recent:
+            row.recent.remove(now_s)
+            SignInRate.update(recent=row.recent).where(SignInRate.id == row.id).execute()
 
 
 def touch(limit: Limit, value: str, now: datetime) -> None:

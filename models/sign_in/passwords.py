@@ -1,5 +1,6 @@
-"""Passwords: stored as Argon2id hashes, and checked in the same time whether or not a person has one."""
+"""Passwords: stored as Argon2id hashes, and checked in the same time whoever has one."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 
@@ -7,7 +8,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from models.sign_in import sessions
+from models.sign_in.people import MAX_ACCOUNTS
 from models.store import bulk
+from models.store.prepared import in_list
 from models.tables.accounts import User
 from models.tables.sign_in import Password
 
@@ -45,18 +48,34 @@ def store_hash(user: User, hashed: str, now: datetime, *, except_session: int = 
     sessions.end_all(user, except_row=except_session)
 
 
-def verify(user: User | None, password: str) -> str | None:
-    """Return the hash of the person's password if this is it; None: it is not.
+def verify(user: User, password: str) -> str | None:
+    """Return the hash of the person's password if this is it; None: it is not."""
+    row = Password.get_or_none(Password.user == user)
+    return row.hash if row is not None and _is_of(password, row.hash) else None
 
-    No person, or a person without a password, takes the same time.
+
+def find_match(people: Sequence[User], password: str) -> tuple[User | None, str]:
+    """Return the first of these people whose password this is, and the hash that was checked; "": nobody.
+
+    There are always as many checks as people can have the same address: the time says neither whether an
+    address is known nor in how many accounts, also to a person who knows one of the passwords.
     """
-    row = Password.get_or_none(Password.user == user) if user is not None else None
-    hashed = row.hash if row is not None else _make_decoy()
+    ids = [user.id for user in people]
+    stored = {row.user_id: row.hash for row in Password.select().where(in_list(Password.user, ids))}
+    candidates = [(user, stored[user.id]) for user in people if user.id in stored][:MAX_ACCOUNTS]
+    matches = [(user, hashed) for user, hashed in candidates if _is_of(password, hashed)]
+    for _ in range(MAX_ACCOUNTS - len(candidates)):
+        _is_of(password, _make_decoy())
+    return matches[0] if matches else (None, "")
+
+
+def _is_of(password: str, hashed: str) -> bool:
+    """Return whether this is the password of a hash. A password that is too long is none."""
     try:
-        _HASHER.verify(hashed, password)
+        _HASHER.verify(hashed, password if len(password) <= MAX_LENGTH else "")
     except (VerificationError, InvalidHashError):
-        return None
-    return hashed if row is not None else None
+        return False
+    return True
 
 
 def is_current(user: User, hashed: str) -> bool:

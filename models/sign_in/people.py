@@ -1,7 +1,6 @@
 """Find the people of an address, and end all ways to sign in of a person."""
 
 from datetime import datetime
-from itertools import islice
 
 import peewee
 
@@ -10,14 +9,18 @@ from models.sign_in import audit, sessions
 from models.tables.accounts import Account, User
 from models.tables.sign_in import Identity, Passkey, Password, Session, SignInLink
 
-# A person may be in a few accounts with the same address. Each of them costs a check of the password.
+# A person may be in a few accounts with the same address. Each attempt costs so many checks of a password.
 MAX_ACCOUNTS = 5
 MAX_SIMILAR = 50
 ADDRESS_LIMIT = 254
 
 
 def find_people(address: str) -> list[User]:
-    """Return the current members with this address, with their accounts; the oldest first."""
+    """Return the current members with this address, with their accounts.
+
+    Those who have proven the address are first, so that others who only entered it do not take their places;
+    then the oldest.
+    """
     given = normalize(address)
     # PostgreSQL refuses some unprintable characters, and no address has any.
     if not given or len(given) > ADDRESS_LIMIT or not given.isprintable():
@@ -27,10 +30,11 @@ def find_people(address: str) -> list[User]:
         .join(Account)
         # The index has the small letters of the store, which can also be those of other addresses.
         .where(peewee.fn.LOWER(User.email) == peewee.fn.LOWER(given), User.removed_at.is_null())
-        .order_by(User.id)
+        .order_by(User.verified_email.is_null(), User.id)
         .limit(MAX_SIMILAR)
     )
-    return list(islice((user for user in rows if normalize(user.email) == given), MAX_ACCOUNTS))
+    found = [user for user in rows if normalize(user.email) == given]
+    return sorted(found, key=lambda user: not has_verified_address(user))[:MAX_ACCOUNTS]
 
 
 def has_verified_address(user: User) -> bool:

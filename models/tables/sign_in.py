@@ -97,6 +97,13 @@ class SignInRate(Table):
     used_at = UtcField()
 
 
+class UntrustedProxy(Table):
+    """A network that sent X-Forwarded-For and is no trusted proxy. `tocsin check` names it."""
+
+    address = peewee.CharField(max_length=64, unique=True)
+    seen_at = UtcField()
+
+
 class AuditEntry(Table):
     """A sign-in, or a change of rights: who did what to whom, from where. The owner and admins read it."""
 

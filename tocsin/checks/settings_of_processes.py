@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from ssl import SSLError
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ from models.contacts.toll_limits import TollLimits
 from models.domain.channels import CHANNELS
 from models.reports import backlog
 from models.reports.delivery_problems import list_worker_values
+from models.tables.sign_in import UntrustedProxy
 from pipeline.messages.examples import build_examples
 from runtime import settings_file
 from runtime.settings import Settings, find_unset_in, list_values
@@ -21,6 +22,9 @@ from workers.delivery.transport.texts import FOLDER, find_template_problems
 ABOUT = "settings"
 # The command found the database of the processes, whatever its folder is called on their host.
 NOT_COMPARED = {"TOCSIN_HOME"}
+# For how long a proxy is named after its last request, and how many are named.
+PROXY_SEEN = timedelta(days=1)
+MAX_PROXIES = 5
 
 
 def find_local_links(settings: Settings, now: datetime) -> Iterator[Finding]:
@@ -59,6 +63,18 @@ def find_open_countries(settings: Settings) -> Iterator[Finding]:
     elif titles and not prefixes:
         what = f"{' and '.join(titles)}: no country is allowed, because no sender is a number: {advice}"
         yield Finding("no_countries", "", ABOUT, what)
+
+
+def find_untrusted_proxies(now: datetime) -> Iterator[Finding]:
+    """Find proxies that TOCSIN_TRUSTED_PROXIES does not name."""
+    table = UntrustedProxy
+    rows = table.select().where(table.seen_at > now - PROXY_SEEN).order_by(table.seen_at.desc())
+    if found := [row.address for row in rows.limit(MAX_PROXIES)]:
+        what = (
+            f"{', '.join(found)}: sent X-Forwarded-For, but TOCSIN_TRUSTED_PROXIES does not name it. If it is"
+            " your proxy, add its network: until then, attempts to sign in are not limited by client"
+        )
+        yield Finding("untrusted_proxy", "", ABOUT, what)
 
 
 def find_other_settings(settings: Settings, now: datetime) -> Iterator[Finding]:

@@ -10,10 +10,10 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from wsgiref.types import WSGIApplication
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import structlog
 from granian import _granian
@@ -23,7 +23,7 @@ from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 from tocsin.server.bodies import Bodies
 from tocsin.server.request import Request, Serving, Watcher
 from tocsin.server.shares import Shares
-from web.server_interface import Accept, BuildRefusal, accept_nothing, refuse_in_json
+from web.server_interface import PEER, Accept, BuildRefusal, accept_nothing, refuse_in_json
 
 log = structlog.get_logger()
 
@@ -64,7 +64,12 @@ def trust_proxies(app: WSGIApplication, networks: Collection[str]) -> WSGIApplic
     if not networks:
         return app
     wrapped: WSGIApplication = wrap_wsgi_with_proxy_headers(app, list(networks))
-    return wrapped
+
+    def keep_peer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ[PEER] = environ["REMOTE_ADDR"]
+        return wrapped(environ, start_response)
+
+    return keep_peer
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""Limit the messages that people request: invitations, codes and test messages.
+"""Limit the messages that people request: invitations, codes, test messages and sign-in links.
 
 Their addresses may belong to strangers. Deleting a contact or a member does not reset a limit.
 """
 
 import hashlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from models.domain.channels import CHANNELS
 from models.store.store import db, store
@@ -60,6 +60,12 @@ def _list_toll_limits(requester: User, channel: int, address: str) -> list[tuple
 def count_invitation(requester: User, address: str) -> None:
     """Count an invitation to this address. Raise Throttled if there are too many."""
     _count(requester, address, "invitations", PERSON_INVITATIONS, ACCOUNT_INVITATIONS)
+
+
+def count_sign_in(user: User, at: datetime) -> None:
+    """Count a mail with a sign-in link to this member. Raise Throttled if there are too many."""
+    with store().write_transaction(), db.atomic():
+        rate_limit.enforce(ADDRESS, user.account, f"address {_hash(user.email)}", at)
 
 
 def _count(

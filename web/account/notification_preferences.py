@@ -203,11 +203,11 @@ def check_address(user: User, contact_type: int, address: str) -> None:
         reject("value", f"Longer than maximum length {form.limit}.")
     if not form.pattern.fullmatch(address):
         reject("value", f"Not {form.words}.")
-    if problem := form.check(address):
-        reject("value", problem)
     settings: Settings = current_app.config["SETTINGS"]
     # The operator's own server of ntfy may be anywhere.
     is_own = contact_type == OtherContactType.NTFY and address.startswith(f"{settings.ntfy_url}/")
+    if not is_own and (problem := form.check(address)):
+        reject("value", problem)
     if not is_own and (problem := find_network_problem(address, settings.webhook_networks)):
         reject("value", problem)
     limits = TollLimits.from_settings(settings)

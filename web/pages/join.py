@@ -23,10 +23,9 @@ from web.http import serialization
 from web.http.auth import now
 from web.http.errors import Forbidden, NotFound
 from web.http.openapi import document
-from web.pages import forms, signed_in
+from web.pages import forms, password_checks, signed_in
 from web.pages.base import render_page
 from web.pages.browser_push import FRESH, build_paths, subscribe
-from web.pages.password_checks import limit_checks
 from workers import queue
 
 # A person who never uses the token should not have it for ever. Others create one of their own.
@@ -86,7 +85,7 @@ def _make_hash(password: str) -> str:
     """Return the hash of a password; "" for none."""
     if not password:
         return ""
-    with limit_checks():
+    with password_checks.of_strangers.take():
         return passwords.make_hash(password)
 
 

@@ -7,26 +7,37 @@ from contextlib import contextmanager
 from web.http.errors import Busy
 
 # Each check of a password takes 19 MiB and some hundredths of a second of a core.
-MAX_CHECKS = 2
-# A request that waits occupies a thread, which then accepts no alert.
-MAX_PENDING = 4
-CHECK_TIMEOUT_S = 2.0
-_places = threading.BoundedSemaphore(MAX_CHECKS + MAX_PENDING)
-_checks = threading.BoundedSemaphore(MAX_CHECKS)
+MAX_CHECKS = 1
+# A request that waits occupies one of the threads of pages. So many come from one client at the same time
+# (limits.PASSWORD_BURST_OF_CLIENT).
+MAX_PENDING = 14
+CHECK_TIMEOUT_S = 4.0
 BUSY = "Too many people sign in at the moment. Try again in a few seconds."
 
 
-@contextmanager
-def limit_checks() -> Iterator[None]:
-    """Let few threads work on passwords at the same time. Raise Busy if many wait, or after some seconds."""
-    if not _places.acquire(blocking=False):
-        raise Busy(detail=BUSY)
-    try:
-        if not _checks.acquire(timeout=CHECK_TIMEOUT_S):
+class Places:
+    """The places for checks at the same time, and for those that wait for one."""
+
+    def __init__(self, checks: int, pending: int) -> None:
+        self._checks = threading.BoundedSemaphore(checks)
+        self.all = threading.BoundedSemaphore(checks + pending)
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Take a place. Raise Busy if many wait, or after some seconds."""
+        if not self.all.acquire(blocking=False):
             raise Busy(detail=BUSY)
         try:
-            yield
+            if not self._checks.acquire(timeout=CHECK_TIMEOUT_S):
+                raise Busy(detail=BUSY)
+            try:
+                yield
+            finally:
+                self._checks.release()
         finally:
-            _checks.release()
-    finally:
-        _places.release()
+            self.all.release()
+
+
+of_strangers = Places(MAX_CHECKS, MAX_PENDING)
+# For people in browsers that they have used before, so that no stranger keeps them waiting.
+of_known = Places(1, 4)

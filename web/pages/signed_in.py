@@ -20,7 +20,7 @@ from web.http.auth import RECORD_LOCK_S, Viewer, now
 from web.http.errors import Forbidden, NotAuthenticated
 from web.http.failed_authentication import get_network
 from web.http.permissions import ADMIN
-from web.pages import forms
+from web.pages import clients, forms
 from web.pages.base import redirect_to
 
 SIGN_IN = "/sign-in/"
@@ -113,6 +113,7 @@ def start(
         secret = sessions.start(user, method, browser, now(), proof_age=proof_age)
         audit.record(user, "signed_in", now(), client=browser.client, detail=detail or method)
     _set_cookie(secret)
+    clients.remember(user)
 
 
 def sign_out() -> Response:

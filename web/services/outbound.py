@@ -19,7 +19,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from web.http import access, paging, serialization
 from web.http.auth import now, viewer
-from web.http.errors import NotFound, reject
+from web.http.errors import Forbidden, NotFound, reject
 from web.http.fields import Moment, Number, Schema, Text, explain
 from web.http.rate_limit import Limits, enforce
 from web.http.resource import config_transaction, lock_row, lock_services
@@ -68,7 +68,11 @@ class OutboundDeliverySchema(Schema):
     """A change of an incident that an outbound integration sends."""
 
     unique_id = Text(dump_only=True, metadata=explain("The id of the delivery: its header `webhook-id`."))
-    incident = Number(dump_only=True, metadata=explain("The number of the incident."))
+    incident = Number(
+        dump_only=True,
+        metadata=explain("The number of the incident; null without the permission `incident_read`."),
+        allow_none=True,
+    )
     event_type = Text(dump_only=True, metadata=explain("`triggered`, `acknowledged` or `resolved`."))
     state = Text(
         dump_only=True,
@@ -160,16 +164,23 @@ def renew_secret(outbound_id: str) -> dict[str, str]:
 
 def list_deliveries(outbound_id: str) -> dict[str, object]:
     """List what an outbound integration sent and will send, newest first, page by page."""
-    target = OutboundTarget.get_or_none(OutboundTarget.integration == access_integration(outbound_id))
+    integration = access_integration(outbound_id)
+    target = OutboundTarget.get_or_none(OutboundTarget.integration == integration)
     rows = _select_deliveries().where(OutboundDelivery.target == target)
+    shows_incidents = _may_read_incidents(integration)
     count = OutboundDelivery.select().where(OutboundDelivery.target == target).count()
     ordered = rows.order_by(OutboundDelivery.id.desc())
-    return paging.build_page(ordered, paging.read_page(), _show_deliveries, count=count)
+
+    def show(found: list[OutboundDelivery]) -> list[dict[str, object]]:
+        return [_show_delivery(row, shows_incidents=shows_incidents) for row in found]
+
+    return paging.build_page(ordered, paging.read_page(), show, count=count)
 
 
 def resend(outbound_id: str, delivery_id: str) -> dict[str, object]:
     """Send the incident of a delivery again. The new delivery has the present state of the incident."""
-    target = _find_target(access_integration(outbound_id))
+    integration = access_integration(outbound_id)
+    target = _find_target(integration)
     rows = _select_deliveries().where(OutboundDelivery.target == target)
     found = access.find(rows, OutboundDelivery.unique_id, delivery_id)
     moment = now()
@@ -188,7 +199,7 @@ def resend(outbound_id: str, delivery_id: str) -> dict[str, object]:
             next_attempt_at=moment,
         )
     queue.enqueue_delivery(OUTBOUND_CHANNEL)
-    return _show_delivery(created)
+    return _show_delivery(created, shows_incidents=_may_read_incidents(integration))
 
 
 def _find_target(integration: Integration) -> OutboundTarget:
@@ -212,15 +223,20 @@ def _show(target: OutboundTarget) -> dict[str, object]:
     }
 
 
-def _show_deliveries(rows: list[OutboundDelivery]) -> list[dict[str, object]]:
-    return [_show_delivery(row) for row in rows]
+def _may_read_incidents(integration: Integration) -> bool:
+    """Return whether the viewer may also read the incidents that the integration sends."""
+    try:
+        access.require_permission(viewer(), integration.service.team_id, "incident_read")
+    except Forbidden:
+        return False
+    return True
 
 
-def _show_delivery(row: OutboundDelivery) -> dict[str, object]:
+def _show_delivery(row: OutboundDelivery, *, shows_incidents: bool) -> dict[str, object]:
     reason: Reason | None = row.outcome
     return {
         "unique_id": row.unique_id,
-        "incident": row.incident.incident_number,
+        "incident": row.incident.incident_number if shows_incidents else None,
         "event_type": row.event,
         "state": OutboundStatus(row.state).name.lower(),
         "reason": None if reason is None else str(reason),

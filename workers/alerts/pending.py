@@ -19,7 +19,7 @@ from pipeline.run_stages import AlertInProgress, parse_options
 from pipeline.sources.reading.body import RequestBody
 from pipeline.topology import Segment
 from workers import config_cache
-from workers.alerts import pieces
+from workers.alerts import amazon, pieces
 from workers.alerts.pieces import Piece
 
 
@@ -118,13 +118,15 @@ class _ReceiptQueries:
     """The queries for receipts of one kind of lane: `head` selects the first ones, `bodies` loads them.
 
     The bodies are loaded last, because all pending bodies may be many megabytes, and a batch takes at most
-    MAX_BYTES. `no_body` loads a receipt in pieces, whose body is parsed already.
+    MAX_BYTES. `no_body` loads a receipt in pieces, whose body is parsed already. `has_setups`: receipts have
+    an integration, and may wait for an answer of Amazon.
     """
 
     owner: str
     head: Prepared
     bodies: Prepared
     no_body: Prepared
+    has_setups: bool
 
     def load_first(self, row: int, limit: int) -> list[_StoredReceipt]:
         """Load the first pending receipts, with about `limit` alerts in total, or a piece of the first one.
@@ -134,7 +136,10 @@ class _ReceiptQueries:
         lane = (self.owner, row)
         # Reading the head of many large receipts takes time.
         in_pieces = pieces.is_in_pieces(lane)
-        head = self.head.rows(lane=row, limit=1 if in_pieces else limit)
+        put_off = amazon.list_put_off(row) if self.has_setups else ()
+        head = self.head.rows(lane=row, limit=(1 if in_pieces else limit) + len(put_off))
+        if put_off:
+            head = [one for one in head if one[0] not in put_off]
         if head and (head[0][3] or head[0][1] > limit):
             receipt, _, _, done, events_written = head[0]
             piece = pieces.get_piece(receipt, lane, done or 0, events_written or 0, limit)
@@ -178,7 +183,9 @@ def _build_stored(
     )
 
 
-def _build_queries(owner: str, condition: Callable[[], peewee.Expression]) -> _ReceiptQueries:
+def _build_queries(
+    owner: str, condition: Callable[[], peewee.Expression], *, has_setups: bool
+) -> _ReceiptQueries:
     def select_pending(*columns: peewee.ColumnBase) -> peewee.ModelSelect:
         return (
             Receipt.select(*columns)
@@ -203,13 +210,16 @@ def _build_queries(owner: str, condition: Callable[[], peewee.Expression]) -> _R
         Prepared(select_head),
         Prepared(lambda: select_taken(Receipt.headers, Receipt.body)),
         Prepared(select_taken),
+        has_setups=has_setups,
     )
 
 
 _OF_SERVICE = _build_queries(
-    "service", lambda: (Receipt.service == bind("lane")) & Receipt.integration.is_null(False)
+    "service",
+    lambda: (Receipt.service == bind("lane")) & Receipt.integration.is_null(False),
+    has_setups=True,
 )
-_OF_ROUTER = _build_queries("router", lambda: Receipt.router == bind("lane"))
+_OF_ROUTER = _build_queries("router", lambda: Receipt.router == bind("lane"), has_setups=False)
 
 
 def get_service_lane(service_row: int) -> Hashable:
@@ -321,6 +331,8 @@ def _find_first_unparsed(service_row: int) -> int | None:
     query = Receipt.select(peewee.fn.MIN(Receipt.id)).where(
         Receipt.service == service_row, Receipt.state == WorkState.PENDING
     )
+    if put_off := amazon.list_put_off(service_row):
+        query = query.where(Receipt.id.not_in(list(put_off)))
     found: int | None = query.scalar()
     return found
 
@@ -483,7 +495,7 @@ def load_small_lanes(lanes: Sequence[int], limit: int) -> SmallLanes:
     for place, (row, head) in enumerate(_list_heads(remaining)):
         alerts, bytes_ = sum(each[1] for each in head), sum(each[2] for each in head)
         is_small = alerts <= min(SMALL_LANE, limit) and bytes_ <= MAX_BYTES
-        if not is_small or pieces.is_in_pieces(get_service_lane(row)):
+        if not is_small or pieces.is_in_pieces(get_service_lane(row)) or amazon.list_put_off(row):
             found.others.add(row)
         elif total + alerts > limit or size + bytes_ > MAX_BYTES:
             found.left = remaining[place:]

@@ -28,6 +28,7 @@ from models.write.shared_messages import extend, list_with_messages, name_pieces
 from pipeline.lane_state import LaneKey, LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.topology import Segment, build_segments, find_segment
+from runtime.redis import redis_status
 from workers import config_cache
 from workers.alerts import amazon, load_lane_state, pieces, report_dead_letters, retry
 from workers.alerts.batches import (
@@ -89,12 +90,14 @@ def run(
     now: datetime | None = None,
     *,
     blocking: bool = True,
+    asks: bool = True,
 ) -> TurnResult:
     """Process the pending work of a service at the segment of this stage, batch by batch.
 
     Stop when nothing is pending, when `seconds` are over, or when `is_enough` returns True for the size of a
-    batch. `blocking` False: stop if another transaction has locked the lane, unless a batch failed. `now`
-    replaces the clock of the database. Between batches the lane is not locked, so that others get their turn.
+    batch. `blocking` False: stop if another transaction has locked the lane, unless a batch failed. `asks`
+    False: stop if Amazon must be asked. `now` replaces the clock of the database. Between batches the lane is
+    not locked, so that others get their turn.
     Enqueue the channels that have messages to send.
     """
     segment, lane, is_busy = get_segment(stage), get_service_lane(service_row), False
@@ -102,7 +105,7 @@ def run(
     def process_batch() -> int:
         nonlocal is_busy
         try:
-            return _process_batch(service_row, segment, now, blocking=blocking)
+            return _process_batch(service_row, segment, now, blocking=blocking, asks=asks)
         except Busy:
             is_busy = True
             return 0
@@ -121,9 +124,12 @@ def process_pending_lanes(is_covered: Callable[[int, str], bool] = lambda row, s
     stop the others, but an unavailable database does. The next call tries again. `is_covered` gets a service
     and a stage, and returns whether running work includes the lane, which is then left out. So is a lane that
     another transaction has locked.
+
+    While Redis delivers wake-ups, a lane for which Amazon must be asked is left to its actor: the timers of
+    all accounts wait for this thread.
     """
     report_dead_letters.collect_dead_letters()
-    taken, failed = 0, set[int]()
+    taken, failed, asks = 0, set[int](), not redis_status.up
     while lanes := _list_lanes(failed):
         before = taken
         for service_row, first in lanes:
@@ -131,7 +137,7 @@ def process_pending_lanes(is_covered: Callable[[int, str], bool] = lambda row, s
                 continue
             try:
                 for each in _segments[first:]:
-                    taken += run(service_row, each.name, SLICE_S, blocking=False).taken
+                    taken += run(service_row, each.name, SLICE_S, blocking=False, asks=asks).taken
             except Exception as error:
                 if store().is_unavailable(error):
                     raise
@@ -155,17 +161,24 @@ _costly_lanes = CostlyLanes()
 
 
 def _process_batch(
-    service_row: int, segment: Segment, now: datetime | None = None, *, blocking: bool = True
+    service_row: int,
+    segment: Segment,
+    now: datetime | None = None,
+    *,
+    blocking: bool = True,
+    asks: bool = True,
 ) -> int:
     """Process one batch, or its alerts one by one if it fails. Return the number of alerts.
 
     It is 0 only if no work is pending: a batch of receipts without alerts returns the number of receipts.
 
-    `blocking` False: raise Busy if another transaction has locked the lane.
+    `blocking` False: raise Busy if another transaction has locked the lane. `asks` False: also if Amazon must
+    be asked.
     """
     limit = _costly_lanes.get_limit((service_row, segment.name), _batch_size.get_limit())
     try:
-        return _run_parsed(partial(_run_transaction, service_row, segment, limit, now, blocking=blocking))
+        work = partial(_run_transaction, service_row, segment, limit, now, blocking=blocking)
+        return _run_parsed(work, asks=asks)
     except Busy:
         raise
     except STORE_ERRORS:
@@ -173,25 +186,35 @@ def _process_batch(
         raise
     except Exception:
         log.exception("batch failed, processing one by one", service=service_row, segment=segment.name)
-        return _process_one_by_one(service_row, segment, _batch_size.get_small_limit(), now)
+        return _process_one_by_one(service_row, segment, _batch_size.get_small_limit(), now, asks=asks)
 
 
-def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
+def _process_one_by_one(
+    service_row: int, segment: Segment, limit: int, now: datetime | None, *, asks: bool
+) -> int:
     processed = 0
-    while processed < limit and _run_parsed(partial(_process_next, service_row, segment, now)):
+    while processed < limit and _run_parsed(partial(_process_next, service_row, segment, now), asks=asks):
         processed += 1
     return processed
 
 
-def _run_parsed(work: Callable[[frozenset[int]], T]) -> T:
-    """Run a transaction with all locks. Parse the body of a receipt in pieces before it, and ask Amazon."""
+def _run_parsed(work: Callable[[frozenset[int]], T], *, asks: bool) -> T:
+    """Run a transaction with all locks. Parse the body of a receipt in pieces before it, and ask Amazon.
+
+    `asks` False: raise Busy if Amazon must be asked.
+    """
     asked = 0
     while True:
         try:
             return retry.run_with_locks(work)
         except pieces.NotParsed as missing:
             pieces.parse(missing)
+        except amazon.PutOff:
+            # The next transaction leaves the receipt out.
+            continue
         except amazon.AnswerMissing as missing:
+            if not asks:
+                raise Busy from missing
             asked += 1
             if asked > amazon.MAX_QUESTIONS:
                 raise
@@ -238,7 +261,7 @@ def _process_alone(batch: _Batch, work: PendingWork) -> tuple[frozenset[int], Ma
     channels: frozenset[int] = frozenset()
     try:
         items = build_items(work)
-    except amazon.AnswerMissing:
+    except (amazon.AnswerMissing, amazon.PutOff):
         raise
     except Exception as error:
         return _report(batch, work, _mark_receipt(batch, work, error)), {}

@@ -22,16 +22,21 @@ class TakenWork:
 
     `decided` counts its alerts that were decided. `pieces` are the receipts that may be processed in pieces,
     and whether more pieces follow. `has_events`: some alerts have an event, which must be deleted before the
-    new one with the same ID is written. Raises the error of a body that cannot be parsed.
+    new one with the same ID is written. Raises the error of a body that cannot be parsed. A receipt for which
+    Amazon may not be asked now is left out, and stays pending.
     """
 
     def __init__(self, pending: Sequence[PendingWork]) -> None:
-        self._pending = pending
         self.items: list[AlertInProgress] = []
         # The number of alerts up to and with each receipt or event.
         self._ends: list[int] = []
+        self._pending: list[PendingWork] = []
         for work in pending:
-            self.items += build_items(work)
+            try:
+                self.items += build_items(work)
+            except amazon.PutOff:
+                continue
+            self._pending.append(work)
             self._ends.append(len(self.items))
         self.has_events = any(work.event is not None for work in pending)
         self.decided = 0
@@ -74,7 +79,8 @@ def find_pieces(
 def build_items(work: PendingWork) -> Sequence[AlertInProgress]:
     """Return the alerts of a receipt, of its piece, or of an event. Raises the error of a bad body.
 
-    Raises AnswerMissing if Amazon must be asked before (workers/alerts/amazon.py).
+    Raises AnswerMissing if Amazon must be asked before, and PutOff if it may not be asked now
+    (workers/alerts/amazon.py).
 
     Of a replayed receipt in pieces, the alerts that are stored already are left out.
     """
@@ -82,7 +88,8 @@ def build_items(work: PendingWork) -> Sequence[AlertInProgress]:
         return (work.item,)
     if work.piece is None:
         raw = build_body(work.source, work.body, work.headers, lambda: load_source_facts(work.integration))
-        body = amazon.complete(work.source, raw)
+        raw.received_at = work.received_at or work.accepted_at
+        body = amazon.complete(work.source, raw, work.receipt)
         alerts = parse_alerts(
             work.trace_id,
             work.receipt,

@@ -32,7 +32,7 @@ from models.tables.outbound import OutboundDelivery
 from models.tables.postmortems import PostmortemIncident
 from models.tables.schedules import ShiftSwap
 from models.tables.services import DeletedIntegration
-from models.tables.sign_in import AuditEntry, Session, SignInLink, SignInRate, SignInStep
+from models.tables.sign_in import AuditEntry, Session, SignInLink, SignInRate, SignInStep, UntrustedProxy
 from models.tables.stakeholders import StakeholderMail
 from models.tables.timers import Timer
 
@@ -271,6 +271,7 @@ SESSIONS = Kind("sessions", Session, lambda before: Session.ends_at < before)
 SIGN_IN_LINKS = Kind("sign-in links", SignInLink, lambda before: SignInLink.ends_at < before)
 SIGN_IN_STEPS = Kind("sign-in steps", SignInStep, lambda before: SignInStep.ends_at < before)
 SIGN_IN_RATES = Kind("sign-in rates", SignInRate, lambda before: SignInRate.used_at < before)
+UNTRUSTED_PROXIES = Kind("untrusted proxies", UntrustedProxy, lambda before: UntrustedProxy.seen_at < before)
 AUDIT = Kind("audit entries", AuditEntry, lambda before: AuditEntry.at < before, AuditEntry.at)
 SWAPS = Kind(
     "shift swaps",

@@ -30,6 +30,7 @@ from workers.periodic.old_rows import (
     SIGN_IN_STEPS,
     SWAPS,
     TOKENS,
+    UNTRUSTED_PROXIES,
     Kind,
 )
 from workers.steps import Rest, Steps
@@ -120,6 +121,7 @@ def list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, da
     for kind in (SESSIONS, SIGN_IN_LINKS, SIGN_IN_STEPS):
         yield kind, now
     yield SIGN_IN_RATES, now - RATE_AGE
+    yield UNTRUSTED_PROXIES, now - RATE_AGE
     yield AUDIT, now - AUDIT_AGE
     yield SWAPS, now - SWAP_AGE
 

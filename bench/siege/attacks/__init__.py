@@ -6,13 +6,22 @@ attacks run beside another tenant, first each by itself, then all at the same ti
 
 from collections.abc import Callable, Iterable
 
-from bench.siege.attacks import alerts, open_connections, questions, slow_mail
+from bench.siege.attacks import (
+    alerts,
+    open_connections,
+    questions,
+    slow_mail,
+    unsigned_messages,
+    wrong_passwords,
+)
 from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.tenants import Tenant
 
 BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     alerts.build,
     questions.build,
+    wrong_passwords.build,
+    unsigned_messages.build,
     open_connections.build,
     slow_mail.build,
 )

@@ -43,6 +43,7 @@ passkey: unique_id char(36) unique, user -> user cascade, name char(120), creden
 identity: user -> user cascade, issuer char(255), subject char(255), created_at time;
 sign_in_step: digest char(64) unique, kind char(16), values json, ends_at time;
 sign_in_rate: key char(64) unique, recent json, used_at time;
+untrusted_proxy: address char(64) unique, seen_at time;
 audit_entry: account -> account cascade unindexed, at time, action char(32), user -> user null cascade,
     actor char(255), client char(64), detail char(255);
 contact_method: unique_id char(36) unique, user -> user cascade, name char(255), contact_type smallint,

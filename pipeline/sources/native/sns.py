@@ -8,15 +8,16 @@ address in the message. A worker fetches it; this module decides which addresses
 import re
 from base64 import b64decode
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from models.domain.reasons import Reason, make_reason
-from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.reading.body import BadBody, RequestBody, parse_time
 
 NAME = "Amazon SNS"
 NOTIFICATION, CONFIRMATION, GOODBYE = "Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"
 
 # The whole address: without a user, a port and other hosts whose names only begin in the same way.
-_HOST = r"https://sns\.[a-z]{2,4}(?:-[a-z0-9]{1,12}){2,4}\.amazonaws\.com(?:\.cn)?"
+_HOST = r"https://sns\.(?P<region>[a-z]{2,4}(?:-[a-z0-9]{1,12}){2,4})\.amazonaws\.com(?:\.cn)?"
 _CERTIFICATE = re.compile(rf"{_HOST}/SimpleNotificationService-[A-Za-z0-9_-]{{1,80}}\.pem")
 _ACTION = re.compile(rf"{_HOST}/\?[A-Za-z0-9%&=._:~+-]{{1,1500}}")
 # The ARN of a topic, as a pattern.
@@ -28,7 +29,12 @@ _SIGNED = {
     CONFIRMATION: ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"),
     GOODBYE: ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"),
 }
-_MAX_SIGNATURE = 2_000
+# The versions of signatures. A topic uses the first one by default.
+_VERSIONS = ("1", "2")
+# The bytes of a signature: keys of Amazon have 2,048 bits, and may have more one day.
+_SIGNATURE_BYTES = range(256, 1_025)
+# Amazon sends a message again for an hour. Their clocks and ours may differ by some minutes.
+_MAX_AGE = timedelta(minutes=65)
 
 
 def is_of_amazon(url: str) -> bool:
@@ -81,12 +87,33 @@ def _read(body: RequestBody) -> Mapping[str, str] | None:
 
 
 def _refuse(message: Mapping[str, str], body: RequestBody) -> Reason | None:
-    """Return why a message is refused before its signature is looked at."""
+    """Return why a message is refused before its certificate is fetched."""
     if message["TopicArn"] not in body.setup.topics:
         return make_reason("signature_of_other_topic")
-    if not _CERTIFICATE.fullmatch(message["SigningCertURL"]):
+    host = _CERTIFICATE.fullmatch(message["SigningCertURL"])
+    if host is None:
         return make_reason("signature_of_other_host")
+    if host["region"] != message["TopicArn"].split(":")[3]:
+        return make_reason("signature_of_other_region")
+    if message.get("SignatureVersion") not in _VERSIONS or _decode_signature(message) is None:
+        return make_reason("signature_not_of_topic")
+    if body.received_at is not None and not _is_near(message.get("Timestamp"), body.received_at):
+        return make_reason("signature_too_old")
     return None
+
+
+def _decode_signature(message: Mapping[str, str]) -> bytes | None:
+    """Return the bytes of a signature; None if it does not have the form of one."""
+    try:
+        signature = b64decode(message["Signature"], validate=True)
+    except ValueError:
+        return None
+    return signature if len(signature) in _SIGNATURE_BYTES else None
+
+
+def _is_near(timestamp: str | None, received_at: datetime) -> bool:
+    at = parse_time(timestamp)
+    return at is not None and abs(received_at - at) <= _MAX_AGE
 
 
 def _check(message: Mapping[str, str], certificate: bytes) -> Reason | None:
@@ -96,12 +123,8 @@ def _check(message: Mapping[str, str], certificate: bytes) -> Reason | None:
     from cryptography.hazmat.primitives.asymmetric import padding, rsa
     from cryptography.x509 import load_pem_x509_certificate
 
-    # Version 1 is what a topic uses by default.
     digests = {"1": hashes.SHA1, "2": hashes.SHA256}
-    digest = digests.get(message.get("SignatureVersion", ""))
     wrong = make_reason("signature_not_of_topic")
-    if digest is None or len(message["Signature"]) > _MAX_SIGNATURE:
-        return wrong
     try:
         key = load_pem_x509_certificate(certificate).public_key()
     except (ValueError, UnsupportedAlgorithm):
@@ -109,7 +132,8 @@ def _check(message: Mapping[str, str], certificate: bytes) -> Reason | None:
     if not isinstance(key, rsa.RSAPublicKey):
         return make_reason("signature_without_certificate")
     try:
-        signature = b64decode(message["Signature"], validate=True)
+        signature = _decode_signature(message) or b""
+        digest = digests[message["SignatureVersion"]]
         key.verify(signature, build_signed(message), padding.PKCS1v15(), digest())
     except (ValueError, InvalidSignature, UnsupportedAlgorithm):
         return wrong

@@ -34,7 +34,8 @@ class RequestBody:
     """A body as it was received.
 
     `headers` are those that its source reads, by their names in lower case. `setup` is that of the
-    integration; it is empty when the body is accepted, and for a router.
+    integration; it is empty when the body is accepted, and for a router. `received_at` is when the body was
+    accepted; None: not known, or now.
 
     A body that only one source reads is decoded directly to that source's type, which is faster. After a call
     of `decode_json`, several sources read the same decoded JSON.
@@ -48,6 +49,7 @@ class RequestBody:
         self.raw = raw
         self.headers = headers or {}
         self.setup = setup
+        self.received_at: datetime | None = None
         self.left_out = 0
         self._plain: object = None
         self._error: BadBody | None = None

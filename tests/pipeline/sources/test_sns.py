@@ -79,6 +79,31 @@ def test_each_signed_field_counts(signer, field):
     assert verify({**signer.sign(build_notification()), field: "x"}, signer) == "signature_not_of_topic"
 
 
+@pytest.mark.parametrize(
+    ("at", "code"),
+    [
+        ("2026-03-04T10:54:59Z", "signature_too_old"), ("2026-03-04T10:55:01Z", None),
+        ("2026-03-04T13:04:59Z", None), ("2026-03-04T13:05:01Z", "signature_too_old"),
+        ("x", "signature_too_old"), ("", "signature_too_old"),
+    ],
+)  # fmt: skip
+def test_a_message_counts_for_about_an_hour_after_its_time(signer, now, at, code):
+    body = build_body(signer.sign(build_notification(Timestamp=at)), signer.certificate)
+    body.received_at = now
+
+    reason = SOURCES["cloudwatch_v2"].verify(body)
+    assert (None if reason is None else reason.code) == code
+    assert (sns.find_certificate_url(body) is None) == (code is not None)
+
+
+def test_a_certificate_of_another_region_is_refused(signer):
+    url = CERTIFICATE_URL.replace("eu-west-1", "eu-west-2")
+    message = signer.sign(build_notification(SigningCertURL=url))
+
+    assert verify(message, signer) == "signature_of_other_region"
+    assert sns.find_certificate_url(build_body(message)) is None
+
+
 @pytest.mark.parametrize("field", ["SubscribeURL", "Token", "Message"])
 def test_each_signed_field_of_a_confirmation_counts(signer, field):
     assert verify({**signer.sign(build_confirmation()), field: "x"}, signer) == "signature_not_of_topic"
@@ -88,12 +113,22 @@ def test_each_signed_field_of_a_confirmation_counts(signer, field):
     "change",
     [
         {"Signature": ""}, {"Signature": "EXAMPLE"}, {"Signature": "é"}, {"Signature": "A" * 3_000},
-        {"SignatureVersion": "3"}, {"SignatureVersion": ""}, {"SignatureVersion": "2"},
+        {"Signature": "AAAA"}, {"SignatureVersion": "3"}, {"SignatureVersion": ""},
     ],
-    ids=str,
+    ids=lambda change: str(change)[:40],
 )  # fmt: skip
+def test_what_does_not_have_the_form_of_a_signature_is_refused_without_a_certificate(signer, change):
+    message = {**signer.sign(build_notification()), **change}
+
+    assert verify(message, signer) == "signature_not_of_topic"
+    assert sns.find_certificate_url(build_body(message)) is None
+
+
+@pytest.mark.parametrize("change", [{"Signature": "A" * 344}, {"SignatureVersion": "2"}], ids=["one", "two"])
 def test_a_wrong_signature_is_refused(signer, change):
-    assert verify({**signer.sign(build_notification()), **change}, signer) == "signature_not_of_topic"
+    message = {**signer.sign(build_notification()), **change}
+
+    assert verify(message, signer) == "signature_not_of_topic"
 
 
 def test_the_signature_of_another_key_is_refused(signer):

@@ -70,7 +70,7 @@ def build_notification(**changes: str) -> dict[str, str]:
         "TopicArn": TOPIC,
         "Subject": "ALARM: é",
         "Message": json.dumps(alarm),
-        "Timestamp": "2026-03-01T02:09:36.001Z",
+        "Timestamp": "2026-03-04T11:59:36.001Z",
         "SigningCertURL": CERTIFICATE_URL,
         **changes,
     }
@@ -84,7 +84,7 @@ def build_confirmation(**changes: str) -> dict[str, str]:
         "Token": "2336412f37",
         "Message": "You have chosen to subscribe to the topic.",
         "SubscribeURL": f"https://{HOST}{SUBSCRIBE_PATH}",
-        "Timestamp": "2026-03-01T02:09:36.001Z",
+        "Timestamp": "2026-03-04T11:59:36.001Z",
         "SigningCertURL": CERTIFICATE_URL,
         **changes,
     }

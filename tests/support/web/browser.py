@@ -16,6 +16,7 @@ HOST = "https://tocsin.example.org"
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 SESSION_COOKIE = "__Host-tocsin-session"
 FORM_COOKIE = "__Host-tocsin-form"
+DEVICE_COOKIE = "__Host-tocsin-device"
 TOKEN = re.compile(r'name="csrf" value="([0-9a-f]+)"')
 
 

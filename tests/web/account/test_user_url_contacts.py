@@ -107,3 +107,24 @@ def test_only_webhooks_have_a_secret_and_only_their_owner_and_admins_get_it(ask,
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["contact"])
     assert ask("POST", f"{path}/{hook}/secret/", who="charlie").status_code == 403
     assert ask("POST", f"{path}/{hook}/secret/", who="mallory").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://ntfy.example.org:25/topic", "http://ntfy.example.org:6379/topic",
+        "http://nt fy.example/topic",
+        "http://ntfy_\u00e9.example/topic", "http://[::1/topic", "http://ntfy.example.org:x/topic",
+        "http://ntfy.example.org\\evil/topic", "http:///x/topic",
+    ],
+)  # fmt: skip
+def test_a_topic_to_which_nothing_can_be_sent_is_refused_when_it_is_stored(create, value):
+    assert create(OtherContactType.NTFY, value).status_code == 400
+
+
+def test_the_server_of_the_operator_may_have_any_port(create, app, monkeypatch):
+    settings = load({"TOCSIN_NTFY_URL": "http://ntfy.example.org:81"})
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+
+    assert create(OtherContactType.NTFY, "http://ntfy.example.org:81/topic").status_code == 201
+    assert create(OtherContactType.NTFY, "my-topic").status_code == 201

@@ -10,11 +10,13 @@ import pytest
 
 from models.domain.enums import WorkState
 from models.domain.reasons import make_reason
+from models.people import provisioning
 from models.reports import dead_letters
 from models.store.store import connection
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident
 from models.tables.services import Service, SourceSetup
+from models.tables.teams import EscalationPolicy
 from models.write import change_dead_letters
 from tests.support.alerts import accept
 from tests.support.delivery.amazon import (
@@ -35,6 +37,9 @@ from workers.alerts import amazon, process_lane, process_lanes
 from workers.delivery.transport.channel import UnusableAddress
 from workers.delivery.transport.http import get_tls_context
 
+CLOUDWATCH = "1ef0e211-82fb-454a-96c4-20bd26ebdcab"
+# It has only the form of a signature.
+UNSIGNED = "A" * 344
 DONE = Answer(200, {}, b"<ConfirmSubscriptionResponse/>")
 
 
@@ -199,7 +204,8 @@ def test_a_failure_is_remembered_for_a_minute(send, server, signer, monkeypatch)
 
     later = amazon.time.monotonic() + amazon.KEEP_FAILURE_S + 1
     monkeypatch.setattr(amazon.time, "monotonic", lambda: later)
-    assert amazon._find(CERTIFICATE_URL) is None
+    send(signer.sign(build_notification(MessageId="3")))
+    assert len(server.received) == 2
 
 
 def test_other_alerts_of_the_lane_are_processed_if_amazon_does_not_answer(send, server, signer, world, now):
@@ -227,14 +233,141 @@ def test_a_certificate_that_is_too_long_is_refused(send, server, signer):
     assert get_code(send(signer.sign(build_notification()))) == "signature_without_certificate"
 
 
-def test_many_certificates_do_not_keep_a_thread(send, server, signer, monkeypatch):
-    server.responses = [Answer(200, {}, signer.certificate)]
-    monkeypatch.setattr(amazon, "MAX_PER_MINUTE", 3)
-    urls = [CERTIFICATE_URL.replace("0123abcd", f"{number}") for number in range(20)]
-    send(*(signer.sign(build_notification(SigningCertURL=url, MessageId=url)) for url in urls))
+def build_unsigned(number):
+    url = CERTIFICATE_URL.replace("0123abcd", f"{number}")
+    message = build_notification(SigningCertURL=url, MessageId=url)
+    return {**message, "SignatureVersion": "1", "Signature": UNSIGNED}
 
-    assert len(server.received) == 3
-    assert Receipt.select().where(Receipt.state == WorkState.DEAD_LETTER).count() == 17
+
+def count_receipts(state):
+    return Receipt.select().where(Receipt.state == state).count()
+
+
+@pytest.fixture
+def move_on(monkeypatch):
+    """move_on(seconds): the clock of the process goes on."""
+    clock = [amazon.time.monotonic()]
+    monkeypatch.setattr(amazon.time, "monotonic", lambda: clock[0])
+
+    def move_on(seconds):
+        clock[0] += seconds
+
+    return move_on
+
+
+def test_too_many_certificates_delay_their_receipts(send, server, move_on, world):
+    """They stay pending and are asked for in the next minutes, in their order; no thread waits for them."""
+    server.responses = [Answer(404)]
+    send(*(build_unsigned(number) for number in range(25)))
+    assert (len(server.received), count_receipts(WorkState.PENDING)) == (amazon.MAX_PER_MINUTE, 15)
+
+    for asked in (20, 25):
+        move_on(61)
+        process_lane.run(world.service.id)
+        assert len(server.received) == asked
+    assert list_paths(server) == [("GET", f"/SimpleNotificationService-{number}.pem") for number in range(25)]
+    assert (count_receipts(WorkState.DONE), Incident.select().count()) == (25, 0)
+
+
+def test_a_receipt_that_is_put_off_delays_no_other_alert_of_its_lane(send, server, signer, world, now):
+    send(signer.sign(build_notification()))
+    server.responses = [Answer(404)]
+    send(*(build_unsigned(number) for number in range(20)))
+    send(signer.sign(build_notification(Message='{"AlarmName": "Disk", "NewStateValue": "ALARM"}')))
+
+    assert {one.title for one in Incident.select()} == {"CPU", "Disk"}
+    assert process_lanes.run([world.service.id], process_lane.get_segment("normalize")).alerts == 0
+
+
+def test_a_receipt_that_waits_is_processed_when_its_certificate_becomes_known(
+    send, server, signer, world, monkeypatch
+):
+    monkeypatch.setattr(amazon, "MAX_AT_ONCE", 0)
+    send(signer.sign(build_notification()))
+    assert count_receipts(WorkState.PENDING) == 1
+
+    amazon._remember_verified(CERTIFICATE_URL, signer.certificate)
+    process_lane.run(world.service.id)
+    assert Incident.get().title == "CPU"
+
+
+def test_the_next_receipts_of_an_account_that_waits_with_many_become_dead_letters(send, server, monkeypatch):
+    monkeypatch.setattr(amazon, "MAX_PUT_OFF", 5)
+    server.responses = [Answer(404)]
+    send(*(build_unsigned(number) for number in range(17)))
+
+    assert count_receipts(WorkState.PENDING) == 5
+    (first, *_) = Receipt.select().where(Receipt.state == WorkState.DEAD_LETTER)
+    assert first.error == make_reason("too_many_certificates")
+    assert count_receipts(WorkState.DEAD_LETTER) == 2
+
+
+def test_an_account_does_not_use_up_the_requests_of_another(send, server, signer, world, now):
+    """140 messages without a signature before, and each of their certificates is refused."""
+    server.responses = [Answer(404)]
+    send(*(build_unsigned(number) for number in range(140)))
+
+    server.responses = [Answer(200, {}, signer.certificate)]
+    policy = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
+    service = provisioning.create_service(world.mallorys_team, "Shop", policy, world.mallory, now)
+    integration = provisioning.create_integration(service, "Cloud", CLOUDWATCH, world.mallory, now)
+    SourceSetup.create(integration=integration, topics=[TOPIC], updated_at=now)
+    signed = accept(
+        world, now, source="cloudwatch_v2", body=json.dumps(signer.sign(build_notification())).encode()
+    )
+    owner = {"account": world.mallorys_team.account_id, "integration": integration, "service": service}
+    Receipt.update(**owner).where(Receipt.id == signed.id).execute()
+    process_lane.run(service.id)
+
+    assert Receipt.get_by_id(signed.id).state == WorkState.DONE
+    assert [one.title for one in Incident.select().where(Incident.service == service)] == ["CPU"]
+
+
+def test_failures_do_not_push_out_a_verified_certificate(send, server, signer, move_on, world):
+    send(signer.sign(build_notification()))
+    server.responses = [Answer(404)]
+    for minute in range(15):
+        move_on(61)
+        send(*(build_unsigned(minute * 10 + number) for number in range(10)))
+    requests = len(server.received)
+    send(signer.sign(build_notification(MessageId="2")))
+
+    assert requests == 151
+    assert len(server.received) == requests
+
+
+def test_a_second_request_of_an_account_is_put_off(send, server, signer, world, move_on):
+    """No second thread waits for Amazon."""
+    seen = []
+
+    def process_meanwhile():
+        """Another worker takes the lane while the first one asks."""
+        with connection():
+            seen.append(process_lane.run(world.service.id).taken)
+            seen.append(count_receipts(WorkState.PENDING))
+
+    server.before_answer = process_meanwhile
+    send(signer.sign(build_notification()))
+
+    assert seen[1] == 1
+    assert len(server.received) == 1
+    move_on(amazon.BUSY_S + 0.1)
+    process_lane.run(world.service.id)
+    assert Incident.get().title == "CPU"
+
+
+def test_the_poller_leaves_questions_to_the_actors_while_redis_delivers(
+    send, server, signer, world, now, monkeypatch
+):
+    """The timers of all accounts wait for the thread of the poller."""
+    accept(world, now, source="cloudwatch_v2", body=json.dumps(signer.sign(build_notification())).encode())
+    monkeypatch.setattr(process_lane.redis_status, "up", True)
+    process_lane.process_pending_lanes()
+    assert (server.received, count_receipts(WorkState.PENDING)) == ([], 1)
+
+    monkeypatch.setattr(process_lane.redis_status, "up", False)
+    process_lane.process_pending_lanes()
+    assert Incident.get().title == "CPU"
 
 
 def test_a_verified_subscription_is_confirmed_once(send, server, signer):
@@ -269,7 +402,7 @@ def test_no_other_subscription_is_confirmed(send, server, signer, change):
 
 
 def test_an_unsigned_confirmation_requests_nothing(send, server):
-    send({**build_confirmation(), "SignatureVersion": "1", "Signature": "EXAMPLE"})
+    send({**build_confirmation(), "SignatureVersion": "1", "Signature": UNSIGNED})
 
     assert list_paths(server) == [("GET", CERTIFICATE_PATH)]
 

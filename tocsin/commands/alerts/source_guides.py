@@ -165,6 +165,8 @@ GUIDES: dict[str, Guide] = {
             " stored, refused, and notify nobody.",
             "For that, workers must reach sns.REGION.amazonaws.com by HTTPS. If they cannot, a message"
             " becomes a dead letter, which an incident reports and which can be replayed.",
+            "A message counts for an hour after its time, with a certificate of the region of its topic. If"
+            " many messages name unknown certificates, they wait: Tocsin fetches 10 in a minute.",
             "Without topics, signatures are not checked: the key in the webhook URL is what protects it. A"
             " person opens the link of the alert that asks to confirm the subscription.",
             "Raw message delivery and events of EventBridge have no signature. They are read without topics"

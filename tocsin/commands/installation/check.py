@@ -22,6 +22,7 @@ from tocsin.checks.settings_of_processes import (
     find_open_countries,
     find_other_settings,
     find_template_findings,
+    find_untrusted_proxies,
 )
 from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import account_option, find_accounts
@@ -111,6 +112,7 @@ def _add_findings_of_settings(
         first = [
             *find_local_links(settings, now),
             *find_missing_listener(settings, now),
+            *find_untrusted_proxies(now),
             *find_bad_certificate(settings),
             *find_template_findings(settings),
         ]

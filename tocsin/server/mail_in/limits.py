@@ -36,15 +36,19 @@ class Rates:
 class MailLimits:
     """The limits of a listener.
 
-    `seconds`: the life of a connection. `commands`: of each kind in a connection, so also the mails in it.
-    `connections` and `connections_of_address`: at the same time. An address of IPv6 is its network (/64).
+    `seconds`: the life of a connection. `command_seconds`: how long it may be silent before each command.
+    `commands`: of each kind in a connection, so also the mails in it. `connections`, `connections_of_address`
+    and `connections_of_stranger`: at the same time. A stranger is an address that has delivered no mail. An
+    address of IPv6 is its network (/64).
     """
 
     seconds: float = 60.0
+    command_seconds: float = 10.0
     commands: int = 100
     recipients: int = 10
     connections: int = 50
     connections_of_address: int = 20
+    connections_of_stranger: int = 5
     connections_a_minute: int = 300
     mails_of_key_a_minute: int = 300
 
@@ -52,20 +56,41 @@ class MailLimits:
 class Connections:
     """Admits the connections of one listener. Used in the thread of its event loop only."""
 
+    # Addresses that have delivered a mail, and are remembered. The first one is forgotten.
+    max_known = 10_000
+
     def __init__(self, limits: MailLimits) -> None:
         self._limits = limits
         self._open: dict[str, int] = {}
+        self._known: dict[str, None] = {}
         self._rates = Rates(limits.connections_a_minute)
+
+    def is_full(self) -> bool:
+        """Return whether no connection of any address can be admitted."""
+        return sum(self._open.values()) >= self._limits.connections
+
+    def may_open(self, address: str) -> bool:
+        """Return whether this address may have one connection more."""
+        name, limits = name_network(address), self._limits
+        is_known = name in self._known
+        most = limits.connections_of_address if is_known else limits.connections_of_stranger
+        return self._open.get(name, 0) < most
 
     def admit(self, address: str, now: float) -> bool:
         """Count a new connection of this address. False: it is one too many."""
         name = name_network(address)
-        if sum(self._open.values()) >= self._limits.connections:
-            return False
-        if self._open.get(name, 0) >= self._limits.connections_of_address or not self._rates.take(name, now):
+        if self.is_full() or not self.may_open(address) or not self._rates.take(name, now):
             return False
         self._open[name] = self._open.get(name, 0) + 1
         return True
+
+    def remember(self, address: str) -> None:
+        """Remember that this address has delivered a mail."""
+        name = name_network(address)
+        self._known.pop(name, None)
+        if len(self._known) >= self.max_known:
+            del self._known[next(iter(self._known))]
+        self._known[name] = None
 
     def release(self, address: str) -> None:
         """Count the end of a connection that was admitted."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import socket
 import threading
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import AnyStr, TypeVar
 
 import structlog
 from aiosmtpd.smtp import SMTP, Envelope, TLSSetupException
@@ -35,6 +36,8 @@ LIMITS = MailLimits()
 THREADS = 4
 # At the end, mails that are being stored get this time.
 STOP_S = 11.0
+# A connection that is silent for so long makes room for a new one when there are too many.
+SILENT_S = 1.0
 # A client that does not take the last answer is cut after this time.
 CLOSE_S = 2.0
 # Some programs send HTML in one line. A connection keeps up to twice as much that is not yet read.
@@ -89,8 +92,9 @@ class MailHandler:
 
     async def handle_DATA(self, server: SMTP, session: SmtpSession, envelope: Envelope) -> str:  # noqa: N802
         """Store the mail, and answer 250 after the commit."""
-        if isinstance(server, MailConnection):
-            server.is_storing = True
+        connection = server if isinstance(server, MailConnection) else None
+        if connection is not None:
+            connection.is_storing = True
         content = envelope.content if isinstance(envelope.content, bytes) else b""
         sender = (envelope.mail_from or "").removeprefix("<").removesuffix(">")
         work = partial(self._acceptance.accept, list(envelope.rcpt_tos), content, sender, time.monotonic())
@@ -102,6 +106,8 @@ class MailHandler:
             return _count("unknown_address", NO_ADDRESS)
         except NotStoredError:
             return _count("unavailable", UNAVAILABLE)
+        if connection is not None:
+            connection.remember_delivery()
         return _count("accepted", f"250 2.0.0 stored, trace_id {' '.join(trace_ids)}")
 
     async def handle_exception(self, error: Exception) -> str:
@@ -138,6 +144,18 @@ class Shared:
     hostname: str
     opened: "set[MailConnection]" = field(default_factory=set)
 
+    def admit(self, address: str) -> bool:
+        """Count a new connection of this address. When there are too many, the oldest silent one makes room.
+
+        False: it is one too many.
+        """
+        now = time.monotonic()
+        if self.connections.is_full() and self.connections.may_open(address):
+            oldest = min(self.opened, key=lambda one: one.silent_since, default=None)
+            if oldest is not None and oldest.silent_since <= now - SILENT_S:
+                oldest.make_room()
+        return self.connections.admit(address, now)
+
 
 class MailConnection(SMTP):
     """A connection of a sender, with bounds on its time and on what it sends."""
@@ -168,17 +186,22 @@ class MailConnection(SMTP):
         self._last_answer = ""
         self._raw: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        # Runs while a command is expected, since `_silent_since`.
+        self._command_timer: asyncio.TimerHandle | None = None
+        self._silent_since = math.inf
+        self._is_in_data = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a connection, or refuse it if it is one too many. With TLS, aiosmtpd calls this again."""
         if self._address:
             super().connection_made(transport)
+            self._expect_command()
             return
         assert isinstance(transport, asyncio.Transport)
         self._raw = transport
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if peer else "unknown"
-        if not self._shared.connections.admit(address, time.monotonic()):
+        if not self._shared.admit(address):
             transport.write(f"{_count('limited', BUSY)}\r\n".encode())
             transport.close()
             return
@@ -186,6 +209,7 @@ class MailConnection(SMTP):
         self._shared.opened.add(self)
         super().connection_made(transport)
         self._timer = self.loop.call_later(self._shared.limits.seconds, self.end, TIMEOUT)
+        self._expect_command()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self not in self._shared.opened:
@@ -194,6 +218,7 @@ class MailConnection(SMTP):
         self._shared.connections.release(self._address)
         if self._timer is not None:
             self._timer.cancel()
+        self._end_silence()
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
@@ -205,6 +230,43 @@ class MailConnection(SMTP):
             return
         super().data_received(data)
 
+    async def push(self, status: AnyStr) -> None:
+        """Send an answer. The next command must follow it soon."""
+        await super().push(status)
+        if not self._is_in_data:
+            self._expect_command()
+
+    def _reset_timeout(self, duration: float | None = None) -> None:
+        """Do what aiosmtpd does when a known command has arrived. Until its answer, the client waits."""
+        super()._reset_timeout(duration)
+        self._end_silence()
+
+    def _expect_command(self) -> None:
+        # What is no command does not prolong the time.
+        if self._command_timer is None and self in self._shared.opened:
+            self._silent_since = time.monotonic()
+            self._command_timer = self.loop.call_later(self._shared.limits.command_seconds, self.end, TIMEOUT)
+
+    def _end_silence(self) -> None:
+        if self._command_timer is not None:
+            self._command_timer.cancel()
+        self._command_timer, self._silent_since = None, math.inf
+
+    @property
+    def silent_since(self) -> float:
+        """Return since when the client has sent no command; infinity: it waits, or sends a mail."""
+        return self._silent_since
+
+    def remember_delivery(self) -> None:
+        """Remember that the address of this connection has delivered a mail."""
+        self._shared.connections.remember(self._address)
+
+    def make_room(self) -> None:
+        """End this connection at once, so that another one can begin."""
+        self.end(_count("limited", BUSY))
+        if self._raw is not None:
+            self._abort(self._raw)
+
     async def smtp_STARTTLS(self, arg: str) -> None:  # noqa: N802
         """Begin TLS. asyncio does not report the end of a connection whose handshake is not finished."""
         try:
@@ -215,10 +277,12 @@ class MailConnection(SMTP):
 
     async def smtp_DATA(self, arg: str) -> None:  # noqa: N802
         self._received = self._lines = 0
+        self._is_in_data = True
         try:
             await super().smtp_DATA(arg)
         finally:
-            self.is_storing = False
+            self.is_storing = self._is_in_data = False
+        self._expect_command()
         self._received = self._lines = 0
         if self._last_answer:
             self.end(self._last_answer)

@@ -8,7 +8,7 @@ from models.sign_in.attempts import TooMany
 from models.tables.accounts import get_display_name
 from models.tables.sign_in import Password, SignInLink
 from web.http.auth import now
-from web.pages import signed_in
+from web.pages import clients, signed_in
 from web.pages.base import redirect_to, render_page
 from web.pages.sign_in.by_password import render_too_many
 
@@ -32,7 +32,7 @@ def sign_in(token: str) -> Response:
     if isinstance(link, Response):
         return link
     try:
-        attempts.count([(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)], now())
+        attempts.count(clients.list_attempts(attempts.STEP_OF_CLIENT), now())
     except TooMany as many:
         return render_too_many(many, "/")
     try:

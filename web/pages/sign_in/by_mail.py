@@ -16,9 +16,11 @@ from models.sign_in import attempts, audit, links
 from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
 from models.store.store import connection, store
+from models.tables.accounts import User
+from web.account import message_limits
 from web.http.auth import now
-from web.http.errors import Busy
-from web.pages import forms, signed_in
+from web.http.errors import Busy, Throttled
+from web.pages import clients, forms, signed_in
 from web.pages.sign_in.by_password import render, render_too_many
 from workers import queue
 
@@ -41,7 +43,8 @@ def send() -> Response:
     address = request.form.get("address", "").strip()
     client = signed_in.get_browser().client
     try:
-        attempts.count([(attempts.MAIL_TO_ADDRESS, address), (attempts.MAIL_OF_CLIENT, client)], now())
+        of_client = clients.list_attempts(attempts.MAIL_OF_CLIENT)
+        attempts.count([(attempts.MAIL_TO_ADDRESS, address), *of_client], now())
     except TooMany as many:
         return render_too_many(many, path)
     if not _pending.acquire(blocking=False):
@@ -55,7 +58,8 @@ def _write_mails(address: str, client: str, at: datetime) -> None:
     try:
         with connection(), store().write_transaction():
             found = (user for user in find_people(address) if user.is_verified)
-            people = [user for user in found if has_verified_address(user)]
+            proven = (user for user in found if has_verified_address(user))
+            people = [user for user in proven if _may_get_mail(user, at)]
             for user in people:
                 link = links.create(user, at, links.MAIL_LIFE)
                 create_sign_in_message(user, link.unique_id, at)
@@ -64,6 +68,15 @@ def _write_mails(address: str, client: str, at: datetime) -> None:
             queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     finally:
         _pending.release()
+
+
+def _may_get_mail(user: User, at: datetime) -> bool:
+    """Count the mail with the others that people request for this address. Return whether it may be sent."""
+    try:
+        message_limits.count_sign_in(user, at)
+    except Throttled:
+        return False
+    return True
 
 
 def _log_failure(written: "Future[None]") -> None:

@@ -21,7 +21,7 @@ from models.tables.sign_in import Passkey
 from web.http import serialization
 from web.http.auth import now, viewer
 from web.http.errors import Forbidden, NotFound, Throttled, reject
-from web.pages import forms, signed_in
+from web.pages import clients, forms, signed_in
 from web.pages.base import build_url, redirect_to
 from web.pages.sign_in.by_link import OWN_SIGN_IN
 
@@ -47,7 +47,7 @@ def begin_registration() -> Response:
 
     user = viewer().user
     _require_recent()
-    _count(attempts.PASSKEY_OF_PERSON, user.username)
+    _count((attempts.PASSKEY_OF_PERSON, user.username))
     known = Passkey.select(Passkey.credential_id).where(Passkey.user == user)
     begun = passkey_checks.begin_registration(
         _get_host(), user.username, user.email, get_display_name(user), [row.credential_id for row in known]
@@ -120,13 +120,13 @@ def begin_sign_in() -> Response:
     """Return the challenge that a passkey signs. The browser knows which passkeys it has for this host."""
     from web.pages.sign_in import passkey_checks
 
-    _count(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)
+    _count(*clients.list_attempts(attempts.STEP_OF_CLIENT))
     return _begin(SIGN_IN, passkey_checks.begin_sign_in(_get_host()))
 
 
 def sign_in() -> dict[str, str]:
     """Sign in the person whose passkey signed the challenge."""
-    _count(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)
+    _count(*clients.list_attempts(attempts.STEP_OF_CLIENT))
     body = _read_body()
     values = _finish(SIGN_IN)
     if values is None:
@@ -172,10 +172,10 @@ def _get_object(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(limit: Limit, value: str) -> None:
+def _count(*counted: tuple[Limit, str]) -> None:
     """Count a step of this client or person, or raise Throttled."""
     try:
-        attempts.count([(limit, value)], now())
+        attempts.count(counted, now())
     except TooMany as many:
         raise Throttled(many.retry_after_s) from None
 

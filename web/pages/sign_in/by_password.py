@@ -2,15 +2,15 @@
 
 from flask import Response, current_app, request
 
+from models.domain.addresses import is_same_address
 from models.sign_in import attempts, audit, passwords
 from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
 from models.store.store import store
 from models.tables.accounts import User
 from web.http.auth import now
-from web.pages import forms, signed_in
+from web.pages import clients, forms, password_checks, signed_in
 from web.pages.base import redirect_to, render_page
-from web.pages.password_checks import limit_checks
 from web.pages.sign_in.passkey_paths import build_paths, find_obstacle
 
 WRONG = "The address or the password is wrong."
@@ -29,24 +29,66 @@ def sign_in() -> Response:
     path = forms.find_next(request.form.get("next"))
     address = request.form.get("address", "").strip()
     password = request.form.get("password", "")
-    client = signed_in.get_browser().client
+    person = _find_known(address)
+    known = _check_known(person, password) if person is not None else None
+    if person is not None and known:
+        signed_in.start(person, "password", lambda: passwords.is_current(person, known))
+        return redirect_to(path)
+    counted = [
+        (attempts.PASSWORD_OF_ADDRESS, address),
+        (attempts.PASSWORD_OF_ALL, ""),
+        *clients.list_attempts(attempts.PASSWORD_OF_CLIENT, attempts.PASSWORD_BURST_OF_CLIENT),
+    ]
     try:
-        attempts.count(
-            [(attempts.PASSWORD_OF_ADDRESS, address), (attempts.PASSWORD_OF_CLIENT, client)], now()
-        )
+        attempts.count(counted, now())
     except TooMany as many:
-        return render_too_many(many, path)
-    people = find_people(address)
-    user, hashed = _find_match(people, password)
-    if user is None:
-        _record_failure(people, address, client)
+        if person is None or known is None:
+            return render_too_many(many, path)
+        # Strangers used the limits up, and this person may go on.
+        _record_failure([person], address)
         return render(400, path, problem=WRONG, address=address)
-    if len(people) == 1 and has_verified_address(user):
-        # Nobody else can end the limit of this address with a password of their own.
-        with store().write_transaction():
+    people = find_people(address)
+    with password_checks.of_strangers.take():
+        user, hashed = passwords.find_match(people, password)
+    if user is None:
+        _record_failure(people, address)
+        return render(400, path, problem=WRONG, address=address)
+    with store().write_transaction():
+        attempts.take_back(counted[1:], now())
+        if len(people) == 1 and has_verified_address(user):
+            # Nobody else can end the limit of this address with a password of their own.
             attempts.forget(attempts.PASSWORD_OF_ADDRESS, address)
     signed_in.start(user, "password", lambda: passwords.is_current(user, hashed))
     return redirect_to(path)
+
+
+def _find_known(address: str) -> User | None:
+    """Return the member with this address who has last signed in with this browser."""
+    known = clients.find_known()
+    if known is None:
+        return None
+    user: User | None = User.get_or_none(User.username == known[0], User.removed_at.is_null())
+    return user if user is not None and is_same_address(user.email, address) else None
+
+
+def _check_known(person: User, password: str) -> str | None:
+    """Return the hash of the person's password if this is it; "": it is not; None: too many attempts.
+
+    What strangers do with the address neither counts here nor keeps the person waiting.
+    """
+    known = clients.find_known()
+    attempt = (attempts.PASSWORD_OF_BROWSER, f"{person.username} {known[1] if known else ''}")
+    try:
+        attempts.count([attempt], now())
+    except TooMany:
+        return None
+    with password_checks.of_known.take():
+        hashed = passwords.verify(person, password)
+    if hashed is None:
+        return ""
+    with store().write_transaction():
+        attempts.forget(*attempt)
+    return hashed
 
 
 def render_too_many(many: TooMany, path: str) -> Response:
@@ -78,19 +120,8 @@ def render(code: int, path: str, *, problem: str = "", confirmation: str = "", a
     )
 
 
-def _find_match(people: list[User], password: str) -> tuple[User | None, str]:
-    """Return the first of these people whose password this is, and the hash that was checked."""
-    if len(password) > passwords.MAX_LENGTH:
-        password = ""
-    candidates: list[User | None] = [*people] or [None]
-    with limit_checks():
-        for user in candidates:
-            if hashed := passwords.verify(user, password):
-                return user, hashed
-    return None, ""
-
-
-def _record_failure(people: list[User], address: str, client: str) -> None:
+def _record_failure(people: list[User], address: str) -> None:
+    client = signed_in.get_browser().client
     with store().write_transaction():
         attempts.touch(attempts.PASSWORD_OF_ADDRESS, address, now())
         # Anybody can enter the address of somebody else, and would read of that person's attempts.

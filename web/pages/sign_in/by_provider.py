@@ -22,7 +22,7 @@ from models.tables.accounts import User
 from runtime.settings import Settings
 from web.http.auth import now
 from web.http.errors import Busy, NotFound
-from web.pages import forms, signed_in
+from web.pages import clients, forms, signed_in
 from web.pages.base import redirect_away, redirect_to, render_page
 from web.pages.sign_in.by_password import render, render_too_many
 from web.pages.sign_in.provider import CLOCK_SKEW_S, ProviderError
@@ -50,7 +50,7 @@ def begin() -> Response:
     settings = _get_settings()
     path = forms.find_next(request.args.get("next"))
     try:
-        attempts.count([(attempts.STEP_OF_CLIENT, signed_in.get_browser().client)], now())
+        attempts.count(clients.list_attempts(attempts.STEP_OF_CLIENT), now())
         with _limit_requests():
             start = ProviderClient(settings).begin(is_again=request.args.get("again") == "1")
     except TooMany as many:

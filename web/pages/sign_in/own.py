@@ -11,9 +11,8 @@ from models.tables.sign_in import Passkey, Password
 from pipeline.messages.times import format_time
 from web.http.auth import now, viewer
 from web.http.errors import NotFound
-from web.pages import signed_in
+from web.pages import password_checks, signed_in
 from web.pages.base import redirect_to, render_page
-from web.pages.password_checks import limit_checks
 from web.pages.sign_in.by_link import OWN_SIGN_IN
 from web.pages.sign_in.passkey_paths import build_paths, find_obstacle
 
@@ -35,7 +34,7 @@ def set_password() -> Response:
         problem = _find_problem_of_current(user)
     if problem:
         return _render(400, problem=problem)
-    with limit_checks():
+    with password_checks.of_known.take():
         hashed = passwords.make_hash(new)
     with store().write_transaction():
         # A change of the password by another request has ended this session.
@@ -66,13 +65,12 @@ def _find_problem_of_current(user: User) -> str:
     """Return why the current password of the form is refused; "": it is right."""
     client = signed_in.get_browser().client
     try:
-        attempts.count(
-            [(attempts.PASSWORD_OF_ADDRESS, user.email), (attempts.PASSWORD_OF_CLIENT, client)], now()
-        )
+        # Nobody else is signed in as this person, so that strangers cannot use this limit up.
+        attempts.count([(attempts.PASSWORD_OF_BROWSER, user.username)], now())
     except TooMany:
         return "There were too many attempts. Try again later, or sign in in another way."
-    current = request.form.get("current", "")[: passwords.MAX_LENGTH]
-    with limit_checks():
+    current = request.form.get("current", "")
+    with password_checks.of_known.take():
         is_right = passwords.verify(user, current)
     if is_right:
         return ""

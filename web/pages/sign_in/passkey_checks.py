@@ -4,6 +4,7 @@ To import it takes a tenth of the start of a web process, so that by_passkey.py 
 first used.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -78,6 +79,8 @@ def begin_registration(host: str, username: str, email: str, name: str, known: I
 
 def check_registration(credential: dict[str, object], asked: Asked) -> NewPasskey | None:
     """Return the passkey that the browser made; None if it is invalid."""
+    if _is_of_frame(credential):
+        return None
     try:
         made = verify_registration_response(
             credential=credential,
@@ -105,6 +108,8 @@ def check_sign_in(
     credential: dict[str, object], asked: Asked, public_key: str, sign_count: int
 ) -> int | None:
     """Return the new count of signatures of a passkey with this key and count; None if it is invalid."""
+    if _is_of_frame(credential):
+        return None
     try:
         verified = verify_authentication_response(
             credential=credential,
@@ -118,6 +123,20 @@ def check_sign_in(
     except _BAD:
         return None
     return verified.new_sign_count
+
+
+def _is_of_frame(credential: dict[str, object]) -> bool:
+    """Return whether the browser says that our page was in a frame of another site, or says nothing readable.
+
+    The library does not look at it. Our pages cannot be framed, so somebody changed what browsers do.
+    """
+    try:
+        response = credential["response"]
+        assert isinstance(response, dict)
+        client_data = json.loads(base64url_to_bytes(response["clientDataJSON"]))
+        return bool(client_data.get("crossOrigin", False)) or "topOrigin" in client_data
+    except (*_BAD, AssertionError, AttributeError, RecursionError):
+        return True
 
 
 def _begin(options: PublicKeyCredentialCreationOptions | PublicKeyCredentialRequestOptions) -> Begun:

@@ -23,7 +23,7 @@ def test_few_names_are_remembered(monkeypatch):
 
 
 def test_all_addresses_of_a_network_of_ipv6_are_one_client():
-    connections = Connections(MailLimits(connections_of_address=1))
+    connections = Connections(MailLimits(connections_of_stranger=1))
 
     assert connections.admit("2001:db8::1", 0.0)
     assert not connections.admit("2001:db8::2", 0.0)
@@ -39,3 +39,14 @@ def test_a_connection_that_ends_makes_room():
     connections.release("192.0.2.1")
 
     assert connections.admit("192.0.2.2", 0.0)
+
+
+def test_an_address_that_has_delivered_may_have_more_connections(monkeypatch):
+    monkeypatch.setattr(Connections, "max_known", 1)
+    connections = Connections(MailLimits())
+    assert [connections.admit("192.0.2.1", 0.0) for _ in range(6)] == [True] * 5 + [False]
+
+    connections.remember("192.0.2.1")
+    assert [connections.admit("192.0.2.1", 0.0) for _ in range(16)] == [True] * 15 + [False]
+    connections.remember("192.0.2.2")
+    assert not connections.may_open("192.0.2.1")

@@ -27,7 +27,7 @@ from tests.support.processes import find_free_port
 from tests.support.relays import certificate
 from tests.support.stores import SERVER
 from tocsin.server.listening import listen_for_mail
-from tocsin.server.mail_in import message
+from tocsin.server.mail_in import message, server
 from tocsin.server.mail_in.acceptance import Acceptance
 from tocsin.server.mail_in.limits import MailLimits
 from tocsin.server.mail_in.server import MAX_ROW_BYTES, STOP_S, MailServer
@@ -444,7 +444,7 @@ def stay_silent(client):
     ids=["is silent", "sends something else", "goes away"],
 )
 def test_a_handshake_that_does_not_end_gives_its_place_back(start, certificate, go_on):
-    limits = MailLimits(seconds=3.0, connections_of_address=1, connections_a_minute=1_000_000)
+    limits = MailLimits(seconds=3.0, connections_of_stranger=1, connections_a_minute=1_000_000)
     port = start(limits, TOCSIN_MAIL_IN_CERTIFICATE=str(certificate))
     with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
         client.ehlo()
@@ -492,10 +492,112 @@ def read_greeting(port):
         return client.recv(100)[:3]
 
 
-def test_an_address_has_a_limit_of_connections(start):
-    port = start(MailLimits(connections_of_address=1))
-    with smtplib.SMTP("127.0.0.1", port, timeout=30):
+def test_an_address_has_a_limit_of_connections_until_it_has_delivered_a_mail(start, to):
+    port = start(MailLimits(connections_of_stranger=1, connections_of_address=2))
+    with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
         assert read_greeting(port) == b"421"
+
+        assert send(client, to, build())[0] == 250
+        with smtplib.SMTP("127.0.0.1", port, timeout=30):
+            assert read_greeting(port) == b"421"
+
+
+def read_to_the_end(client):
+    """Return the last line before the server ended the connection."""
+    received = b""
+    with contextlib.suppress(ConnectionError):
+        received = b"".join(iter(lambda: client.recv(1024), b""))
+    return received.splitlines()[-1] if received else b""
+
+
+def test_a_connection_that_is_silent_before_a_command_is_ended(start):
+    port = start(MailLimits(command_seconds=0.2))
+    for first in (b"", b"EHLO a\r\n", b"EHLO a\r\nMAIL FROM:<a@example.org>\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            client.sendall(first)
+            assert read_to_the_end(client) == b"421 4.4.2 the connection took too long"
+
+
+def test_a_connection_that_is_silent_after_the_begin_of_tls_is_ended(start, certificate):
+    limits = MailLimits(command_seconds=1.0)
+    port = start(limits, TOCSIN_MAIL_IN_CERTIFICATE=str(certificate))
+    with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
+        client.starttls(context=ssl._create_unverified_context())
+
+        assert client.getreply()[0] == 421
+
+
+def test_what_is_no_command_does_not_prolong_a_connection(start):
+    port = start(MailLimits(command_seconds=0.5))
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        began = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while client.recv(1024):
+                client.sendall(b"\r\n")
+
+    assert time.monotonic() - began < 10
+
+
+def test_a_mail_may_take_longer_than_a_command(start, to):
+    with smtplib.SMTP("127.0.0.1", start(MailLimits(command_seconds=0.3)), timeout=30) as client:
+        client.ehlo()
+        client.mail("a@example.org")
+        client.rcpt(to)
+        assert client.docmd("DATA")[0] == 354
+        client.sock.settimeout(0.6)
+        with pytest.raises(TimeoutError):
+            client.sock.recv(100)
+        client.sock.settimeout(30)
+        client.sock.sendall(b"Subject: x\r\n\r\n.\r\n")
+
+        assert client.sock.recv(100).startswith(b"250")
+
+
+@contextlib.contextmanager
+def fill(port, count):
+    """Open silent connections."""
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            assert client.recv(100)[:3] == b"220"
+            opened.append(client)
+        yield opened
+
+
+def test_when_there_are_too_many_the_oldest_silent_connection_makes_room(start, to, monkeypatch):
+    monkeypatch.setattr(server, "SILENT_S", 0.0)
+    port = start(MailLimits(connections=3, connections_of_stranger=10))
+    with fill(port, 3) as opened, smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
+        assert send(client, to, build())[0] == 250
+        assert read_to_the_end(opened[0]).startswith(b"421")
+        opened[1].sendall(b"NOOP\r\n")
+        assert opened[1].recv(100).startswith(b"250")
+        with smtplib.SMTP("127.0.0.1", port, timeout=30) as other:
+            assert send(other, to, build("CRITICAL: cpu"))[0] == 250
+        # It was silent for longer than the one that has just sent a command.
+        assert read_to_the_end(opened[2]).startswith(b"421")
+
+
+def test_connections_that_send_commands_keep_their_places(start, to):
+    port = start(MailLimits(connections=1))
+    with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
+        client.ehlo()
+        assert read_greeting(port) == b"421"
+        assert send(client, to, build())[0] == 250
+
+
+def test_a_mail_that_is_being_sent_makes_no_room(start, to, monkeypatch):
+    monkeypatch.setattr(server, "SILENT_S", 0.0)
+    port = start(MailLimits(connections=1))
+    with smtplib.SMTP("127.0.0.1", port, timeout=30) as client:
+        client.ehlo()
+        client.mail("a@example.org")
+        client.rcpt(to)
+        client.docmd("DATA")
+        assert read_greeting(port) == b"421"
+        client.sock.sendall(b"Subject: x\r\n\r\n.\r\n")
+        assert client.getreply()[0] == 250
 
 
 def test_an_address_has_a_limit_of_connections_in_a_minute(start):

@@ -13,6 +13,7 @@ from models.tables.notifications import Message
 from models.tables.sign_in import AuditEntry, SignInLink
 from runtime.settings import load
 from tests.support.relays import relay
+from web.account import message_limits
 from web.pages.sign_in import by_mail
 from web.pages.sign_in.by_mail import SENT
 from workers.delivery import deliver
@@ -140,3 +141,13 @@ def test_too_many_mails_at_the_same_time_are_refused(browser, with_relay):
 
     assert answer.status_code == 503
     assert request_link(browser, "alice@example.org").status_code == 200
+
+
+def test_links_count_with_the_other_mails_that_are_requested_for_an_address(browser, with_relay, world):
+    with store().write_transaction():
+        for _ in range(3):
+            message_limits.count_sign_in(world.alice, store().now())
+    for _ in range(4):
+        assert SENT in request_link(browser, "alice@example.org").text
+
+    assert (Message.select().count(), SignInLink.select().count()) == (2, 2)

@@ -49,7 +49,7 @@ def count_ways() -> tuple[int, ...]:
 
 
 def test_a_password_that_was_removed_meanwhile_signs_nobody_in(browser, with_password, reset_after):
-    reset_after(passwords, "verify")
+    reset_after(passwords, "find_match")
     browser.get("/sign-in/")
     answer = browser.post("/sign-in/", address="bob@example.org", password=OLD)
 
@@ -58,15 +58,15 @@ def test_a_password_that_was_removed_meanwhile_signs_nobody_in(browser, with_pas
 
 
 def test_a_password_that_was_replaced_meanwhile_signs_nobody_in(browser, with_password, world, monkeypatch):
-    real = passwords.verify
+    real = passwords.find_match
 
-    def verify(user, password):
-        found = real(user, password)
+    def find_match(people, password):
+        found = real(people, password)
         with store().write_transaction():
             passwords.store_hash(world.bob, passwords.make_hash(NEW), store().now())
         return found
 
-    monkeypatch.setattr(passwords, "verify", verify)
+    monkeypatch.setattr(passwords, "find_match", find_match)
     browser.get("/sign-in/")
 
     assert browser.post("/sign-in/", address="bob@example.org", password=OLD).status_code == 403

@@ -7,6 +7,7 @@ import pytest
 from models.sign_in import passwords
 from models.store.store import store
 from models.tables.sign_in import AuditEntry, Password, Session
+from tests.support.web.browser import PageBrowser
 from web.pages.sign_in.own import describe_browser
 
 NEW = "a new and long password"
@@ -125,6 +126,16 @@ def test_a_session_names_its_browser(user_agent, name):
 @pytest.mark.parametrize("path", ["/me/sign-in/", "/me/tokens/", "/audit/"])
 def test_the_page_leads_back_to_the_incidents(sign_in, path):
     assert '<a href="/">Incidents</a>' in sign_in("alice").get(path).text
+
+
+def test_strangers_do_not_use_up_the_attempts_with_the_current_password(sign_in, app, with_password):
+    stranger = PageBrowser(app)
+    for _ in range(11):
+        stranger.get("/sign-in/")
+        stranger.post("/sign-in/", address="bob@example.org", password="a wrong password")
+
+    answer = sign_in("bob").post("/me/password/", current="the old password", new=NEW)
+    assert answer.status_code == 303
 
 
 def test_the_current_password_can_be_guessed_ten_times(sign_in, world, with_password):
