@@ -11,6 +11,7 @@
   (web/pages/signed_in.py). `guest` is shown to others instead of the sign-in page. With `auth="form"` it is for
   everybody, and its forms have a CSRF token.
 - `needs_store=False` serves without a connection to the store.
+- `max_bytes` is the longest body; that of a page is short.
 - `*crud(tag, path, RESOURCE)` declares the verbs of a resource; `exclude=` omits some of them.
 
 The documentation at /api/openapi.json is generated from this list.
@@ -43,6 +44,7 @@ from web.callbacks import web_push as web_push_callback
 from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
+from web.http.limits.inputs import PAGE_BYTES
 from web.http.openapi import document, summaries
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.http.rate_limit import Limits
@@ -157,10 +159,18 @@ class Route:
     permission: str = ""
     auth: str | None = "token"
     needs_store: bool = True
+    # The longest body; None: that of all operations (web/app.py), or what the view sets.
+    max_bytes: int | None = None
     # What a person without a session sees at a page; None: the sign-in page.
     guest: Callable[[], Response] | None = None
     deprecated: bool = False
     documented: bool = True
+
+
+# The tag of pages: they also answer HEAD.
+PAGE_TAG = "Pages"
+# The longest body of the page with a postmortem. It may have 100,000 characters; é takes 6 bytes in a form.
+POSTMORTEM_BYTES = 300 * 1024
 
 
 def route(
@@ -173,11 +183,8 @@ def route(
     summary, details = summaries.split(view.__doc__ or view.__name__)
     options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
     options.setdefault("summary", f"{summary} ({variant})" if variant else summary)
+    options.setdefault("max_bytes", PAGE_BYTES if tag == PAGE_TAG else None)
     return Route(tag, method, path, view, **{"details": details, **options})
-
-
-# The tag of pages: they also answer HEAD.
-PAGE_TAG = "Pages"
 
 
 def page(
@@ -464,7 +471,7 @@ PAGES: tuple[Route, ...] = (
     page("GET", "/incidents/<incident>/", console_incident.show, permission="incident_read"),
     page("POST", "/incidents/<incident>/", incident_actions.act, permission="incident_write"),
     page("GET", "/incidents/<incident>/postmortem/", postmortem.show, permission="incident_read"),
-    page("POST", "/incidents/<incident>/postmortem/", postmortem.save, permission="incident_read"),
+    page("POST", "/incidents/<incident>/postmortem/", postmortem.save, permission="incident_read", max_bytes=POSTMORTEM_BYTES),
     page("GET", "/incidents/<incident>/postmortem.md", postmortem.export, permission="incident_read"),
     # --- why -----------------------------------------------------------------------------------------
     page("GET", "/why/", why.show, permission="incident_read"),
