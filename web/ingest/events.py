@@ -348,6 +348,12 @@ def _translate_errors(key: str, account_id: str | None) -> Iterator[float]:
         raise Busy from None
 
 
+def require_key(key: str) -> None:
+    """Raise NotFound unless this key accepts alerts. Before, its body is not worth being received or read."""
+    with _translate_errors(key, None):
+        pass
+
+
 @contextmanager
 def take_turn(size: int) -> Iterator[None]:
     """Read a body of this many bytes while the context is open, apart from ingest(). Raises Busy."""

@@ -25,7 +25,6 @@ def no_turn():
     ("path", "body"),
     [
         ("/v2/enqueue", {"routing_key": UNKNOWN, "event_action": "trigger", "payload": {"summary": "m"}}),
-        (f"/integrations/generic/20131114/alert/{UNKNOWN}/team", {"message_type": "CRITICAL"}),
     ],
 )
 @pytest.mark.usefixtures("no_turn")
