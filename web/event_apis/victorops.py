@@ -34,7 +34,7 @@ def alert(integration_key: str, routing_key: str = "") -> Response:
     key = clean_key(integration_key)
     events.require_key(key)
     raw = events.read_body(SOURCES[victorops.EXTENSION])
-    given = clean_entity_id(get_text(read_fields(raw, _DECODER), "entity_id"))
+    given = clean_entity_id(get_text(read_fields(raw, _DECODER, key), "entity_id"))
     submission = events.ingest(victorops.EXTENSION, key, raw=raw)
     entity_id = given or make_entity_id(submission.trace_id, 0)
     return build_answer({"result": "success", "entity_id": entity_id}, 200)
