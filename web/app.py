@@ -12,6 +12,7 @@ from runtime.settings import Settings
 from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization
 from web.http.limits.inputs import LimitedRequest, limit_headers
+from web.http.limits.places import hold_place
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
@@ -35,6 +36,9 @@ INGEST_VIEWS = (
     victorops.alert,
     alertmanager.push,
 )
+
+# A body of more bytes is dear work.
+MAX_CHEAP_BYTES = 64 * 1024
 
 # All methods are registered, so that the dispatcher also answers requests with a method that is not served.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -116,10 +120,19 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
             g.viewer = found
         elif route.auth == "form" and route.method == "POST":
             forms.check_token()
-        result = route.view(**ids)
-        if isinstance(result, Response | tuple):
-            return current_app.make_response(result)
-        return serialization.build_response(serialize(route, result), route.status)
+        with hold_place(g.viewer.account.account_identifier) if _is_dear(route) else nullcontext():
+            result = route.view(**ids)
+            if isinstance(result, Response | tuple):
+                return current_app.make_response(result)
+            return serialization.build_response(serialize(route, result), route.status)
+
+
+def _is_dear(route: Route) -> bool:
+    """Return whether this request of a known account must hold a place while it computes."""
+    if "viewer" not in g:
+        return False
+    has_unknown_length = "HTTP_TRANSFER_ENCODING" in request.environ
+    return route.is_dear or has_unknown_length or (request.content_length or 0) > MAX_CHEAP_BYTES
 
 
 def serialize(route: Route, result: object) -> object:
