@@ -1,6 +1,7 @@
 """The web process: it serves the application in threads, without a parent process, until it is stopped."""
 
 import resource
+import time
 from collections.abc import Callable
 from wsgiref.types import WSGIApplication
 
@@ -41,7 +42,10 @@ def serve(
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
 
-    def close_idle(active: set[str], bodies: Bodies) -> None:
+    surplus = garbage.Surplus()
+
+    def check(active: set[str], bodies: Bodies) -> None:
+        surplus.give_back(time.monotonic())
         if count := connections.close_idle(settings.port, limit, active, bodies.list_unfinished):
             log.warning("idle connections closed, because there are too many", count=count)
 
@@ -55,7 +59,7 @@ def serve(
             connections=limit,
             accept=accept,
             build_refusal=build_refusal,
-            on_check=close_idle,
+            on_check=check,
         ),
     ):
         garbage.freeze_loaded()
