@@ -396,7 +396,7 @@ ROUTES: tuple[Route, ...] = (
     route("Integrations", "PUT", "/api/tocsin/integrations/<source_id>/source/", source_setup.update, permission="integration_write", body=source_setup.SETUP, response=source_setup.SETUP),
     route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.renew_secret, permission="integration_write", response=source_setup.SECRET),
     route("Integrations", "DELETE", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.delete_secret, permission="integration_write", status=204),
-    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/try/", source_setup.try_body, permission="integration_write", body=source_setup.TRIAL, response=source_setup.RESULT, is_dear=True),
+    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/try/", source_setup.try_body, permission="integration_write", body=source_setup.TRIAL, response=source_setup.RESULT, is_dear=True, max_bytes=source_setup.MAX_TRIAL_BYTES),
     route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.retrieve, permission="integration_read", response=outbound.TARGET),
     route("Integrations", "PUT", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.update, permission="integration_write", body=outbound.TARGET, response=outbound.TARGET),
     route("Integrations", "DELETE", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.destroy, permission="integration_write", status=204),

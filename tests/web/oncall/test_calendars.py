@@ -772,7 +772,7 @@ def test_without_a_place_a_calendar_is_refused_before_its_schedules_are_loaded(
     path, own = address(schedule), world.account.account_identifier
     monkeypatch.setattr(places, "TIMEOUT_S", 0.0)
     monkeypatch.setattr(places, "MAX_PENDING_OF_ACCOUNT", 0)
-    with held_elsewhere(places.places, own, own), statements() as seen:
+    with held_elsewhere(places.places, own), statements() as seen:
         refused = ask("GET", path, who=None)
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")

@@ -5,8 +5,8 @@ acceptance of alerts. So dear work holds one of few places, but only while it co
 for the database or for a lock has given its place back. A dear route says so in web/routes.py. The work that
 people and alerts wait for (acknowledge, resolve, callbacks, health, usual alerts) needs no place.
 
-Accounts take turns: of those that wait, the account with the fewest places, and then the one that was served
-longest ago, gets the next place. So an account has at most one place while another waits.
+An account gets one place at a time: Python computes in one thread anyway, and a second one would only delay
+others. Of the accounts that wait, the one that was served longest ago gets the next place.
 """
 
 import threading
@@ -83,7 +83,7 @@ class Places:
 
     def _take(self, account: Hashable, seconds: float) -> None:
         with self._lock:
-            if self._free > 0:
+            if self._free > 0 and not self._held[account]:
                 self._grant(account)
                 return
             own = sum(ticket.account == account for ticket in self._waiting)
@@ -95,7 +95,7 @@ class Places:
 
     def _return(self, account: Hashable, seconds: float) -> None:
         with self._lock:
-            if self._free > 0 or not seconds:
+            if not seconds or (self._free > 0 and not self._held[account]):
                 self._grant(account)
                 return
             ticket = self._append(account)
@@ -129,16 +129,14 @@ class Places:
         with self._lock:
             self._free += 1
             self._held[account] -= 1
-            if self._free > 0 and self._waiting:
-                ticket = min(self._waiting, key=self._rank)
+            # Of one account, the request that has waited longest: it is the first in the list.
+            ready = [ticket for ticket in self._waiting if not self._held[ticket.account]]
+            if self._free > 0 and ready:
+                ticket = min(ready, key=lambda ticket: self._served.get(ticket.account, 0))
                 self._waiting.remove(ticket)
                 self._grant(ticket.account)
                 ticket.granted.set()
             self._forget(account)
-
-    def _rank(self, ticket: _Ticket) -> tuple[int, int]:
-        # Of one account, the one that has waited longest: it is the first in the list.
-        return self._held[ticket.account], self._served.get(ticket.account, 0)
 
     def _forget(self, account: Hashable) -> None:
         if not self._held[account]:
