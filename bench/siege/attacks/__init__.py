@@ -6,7 +6,7 @@ attacks run beside another tenant, first each by itself, then all at the same ti
 
 from collections.abc import Callable, Iterable
 
-from bench.siege.attacks import alerts, open_connections, questions
+from bench.siege.attacks import alerts, open_connections, pages, questions
 from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.tenants import Tenant
 
@@ -14,6 +14,7 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     alerts.build,
     questions.build,
     open_connections.build,
+    pages.build,
 )
 
 

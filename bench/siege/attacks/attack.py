@@ -33,3 +33,4 @@ class Sizes:
     idle_connections: int = 4_000
     unfinished: int = 64
     large_body: int = 8_000_000
+    open_pages: int = 200
