@@ -32,8 +32,10 @@ def collect_rarely() -> None:
 
 # A process that has grown by less keeps the memory: it will probably need it again.
 MIN_SURPLUS_BYTES = 48 * 1024 * 1024
-# Giving back takes some milliseconds, in which no thread can allocate memory.
-EVERY_S = 10.0
+# Giving back takes some milliseconds, in which no thread can allocate memory. While it brings little, as in a
+# process that needs its memory, the time until the next try doubles.
+EVERY_S, MAX_EVERY_S = 10.0, 160.0
+MIN_GAIN_BYTES = 8 * 1024 * 1024
 
 
 class Surplus:
@@ -45,10 +47,10 @@ class Surplus:
 
     def __init__(self) -> None:
         self._rest = 0
-        self._next_s = 0.0
+        self._next_s, self._every_s = 0.0, EVERY_S
 
     def give_back(self, now_s: float) -> bool:
-        """Give memory back if the process has grown since its last rest; return whether it did.
+        """Give memory back if the process has grown since it was smallest; return whether it tried.
 
         `now_s` is a monotonic time.
         """
@@ -58,10 +60,11 @@ class Surplus:
         self._rest = min(self._rest or size, size)
         if size - self._rest < MIN_SURPLUS_BYTES:
             return False
-        self._next_s = now_s + EVERY_S
         gc.collect()
         _trim()
-        self._rest = measure_memory()
+        gain = size - measure_memory()
+        self._every_s = EVERY_S if gain >= MIN_GAIN_BYTES else min(2 * self._every_s, MAX_EVERY_S)
+        self._next_s = now_s + self._every_s
         return True
 
 
