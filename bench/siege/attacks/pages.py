@@ -29,9 +29,10 @@ def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
     fields = b"a&" * 524_288
     forms = [Request(path, fields, form) for path in ("/sign-in/", "/join/x")]
     events = [Request(path, body) for path, body in bodies.list_unknown_events()]
+    payload = {"list": [[[]]] * 32_000, "text": bodies.TEXT[:200_000]}
     trial = Request(
         f"/api/tocsin/integrations/{tenant.generic.unique_id}/source/try/",
-        json.dumps({"body": {"message": "m", "payload": {"list": [[[]]] * 61_000}}}).encode(),
+        json.dumps({"body": {"message": "m", "payload": payload}}).encode(),
         tenant.headers,
     )
     asked = ("/figures/?days=90", "/incidents/1/postmortem.md", "/on-call/")
