@@ -1,6 +1,9 @@
-"""The garbage collector of long-lived processes."""
+"""The garbage collector and the memory of long-lived processes."""
 
+import ctypes
 import gc
+import os
+from pathlib import Path
 
 # See collect_rarely().
 _RARE = (50_000, 5, 20)
@@ -25,3 +28,57 @@ def collect_rarely() -> None:
     bodies would live too long. With a threshold of 5,000, its memory grew to 1.1 GB in the siege.
     """
     gc.set_threshold(*_RARE)
+
+
+# A process that has grown by less keeps the memory: it will probably need it again.
+MIN_SURPLUS_BYTES = 48 * 1024 * 1024
+# Giving back takes some milliseconds, in which no thread can allocate memory. While it brings little, as in a
+# process that needs its memory, the time until the next try doubles.
+EVERY_S, MAX_EVERY_S = 10.0, 160.0
+MIN_GAIN_BYTES = 8 * 1024 * 1024
+
+
+class Surplus:
+    """The memory that a process has got for large bodies and does not need any more.
+
+    The allocator of the system keeps what is freed between blocks that are in use. After an attack with large
+    bodies, web processes kept up to 500 MB.
+    """
+
+    def __init__(self) -> None:
+        self._rest = 0
+        self._next_s, self._every_s = 0.0, EVERY_S
+
+    def give_back(self, now_s: float) -> bool:
+        """Give memory back if the process has grown since it was smallest; return whether it tried.
+
+        `now_s` is a monotonic time.
+        """
+        if now_s < self._next_s:
+            return False
+        size = measure_memory()
+        self._rest = min(self._rest or size, size)
+        if size - self._rest < MIN_SURPLUS_BYTES:
+            return False
+        gc.collect()
+        _trim()
+        gain = size - measure_memory()
+        self._every_s = EVERY_S if gain >= MIN_GAIN_BYTES else min(2 * self._every_s, MAX_EVERY_S)
+        self._next_s = now_s + self._every_s
+        return True
+
+
+def measure_memory() -> int:
+    """Return the memory that this process occupies, in bytes; 0 if the system does not tell."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _trim() -> None:
+    # Only the C library of GNU has this function.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

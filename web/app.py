@@ -11,6 +11,8 @@ from models.store.store import connection
 from runtime.settings import Settings
 from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization
+from web.http.limits.inputs import LimitedRequest, limit_headers
+from web.http.limits.places import hold_place
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
@@ -18,7 +20,8 @@ from web.operations import health, metrics
 from web.pages import forms, signed_in, start
 from web.routes import PAGE_TAG, PAGES, ROUTES, Route
 
-# For all operations except those that accept alerts: these set request.max_content_length themselves.
+# For all operations except those that accept alerts: these set request.max_content_length themselves. The
+# limit of a page is in its line of web/routes.py.
 BODY_LIMIT = 1024 * 1024
 
 INGEST_VIEWS = (
@@ -34,6 +37,9 @@ INGEST_VIEWS = (
     alertmanager.push,
 )
 
+# A body of more bytes is dear work.
+MAX_CHEAP_BYTES = 64 * 1024
+
 # All methods are registered, so that the dispatcher also answers requests with a method that is not served.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -41,9 +47,9 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 def create_app(settings: Settings) -> Flask:
     """Build the application. Call open_store() before the first request."""
     app = Flask("web", static_folder=None, template_folder="pages/templates")
+    app.request_class = LimitedRequest
     app.config["SETTINGS"] = settings
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
-    app.config["MAX_FORM_MEMORY_SIZE"] = BODY_LIMIT
     # A path without its last slash gets an answer, not a redirect (contract 1.1).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
@@ -59,7 +65,7 @@ def create_app(settings: Settings) -> Flask:
         view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
     app.wsgi_app = FastPath(  # type: ignore[method-assign]
-        app.wsgi_app, events.commits, events.large_bodies
+        limit_headers(app.wsgi_app), events.commits, events.large_bodies
     )
     metrics.count_refusals(app, {route.path for route in ROUTES if route.view in INGEST_VIEWS})
     return app
@@ -98,6 +104,7 @@ def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
 def serve(route: Route, ids: dict[str, str]) -> Response:
     """Authenticate the viewer, call the view and serialize its result with the route's response schema."""
     g.route = route
+    request.max_content_length = route.max_bytes
     if route.guest is not None and not signed_in.has_cookie():
         return current_app.make_response(route.guest())
     with connection() if route.needs_store else nullcontext():
@@ -113,10 +120,19 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
             g.viewer = found
         elif route.auth == "form" and route.method == "POST":
             forms.check_token()
-        result = route.view(**ids)
-        if isinstance(result, Response | tuple):
-            return current_app.make_response(result)
-        return serialization.build_response(serialize(route, result), route.status)
+        with hold_place(g.viewer.account.account_identifier) if _is_dear(route) else nullcontext():
+            result = route.view(**ids)
+            if isinstance(result, Response | tuple):
+                return current_app.make_response(result)
+            return serialization.build_response(serialize(route, result), route.status)
+
+
+def _is_dear(route: Route) -> bool:
+    """Return whether this request of a known account must hold a place while it computes."""
+    if "viewer" not in g:
+        return False
+    has_unknown_length = "HTTP_TRANSFER_ENCODING" in request.environ
+    return route.is_dear or has_unknown_length or (request.content_length or 0) > MAX_CHEAP_BYTES
 
 
 def serialize(route: Route, result: object) -> object:

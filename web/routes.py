@@ -11,6 +11,9 @@
   (web/pages/signed_in.py). `guest` is shown to others instead of the sign-in page. With `auth="form"` it is for
   everybody, and its forms have a CSRF token.
 - `needs_store=False` serves without a connection to the store.
+- `is_dear=True`: the work is dear, so that accounts take turns. Acknowledge, resolve, and what providers and
+  health checks send are never dear.
+- `max_bytes` is the longest body; that of a page is short.
 - `*crud(tag, path, RESOURCE)` declares the verbs of a resource; `exclude=` omits some of them.
 
 The documentation at /api/openapi.json is generated from this list.
@@ -43,6 +46,7 @@ from web.callbacks import web_push as web_push_callback
 from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
+from web.http.limits.inputs import PAGE_BYTES
 from web.http.openapi import document, summaries
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.http.rate_limit import Limits
@@ -157,10 +161,21 @@ class Route:
     permission: str = ""
     auth: str | None = "token"
     needs_store: bool = True
+    # Whether it needs a place while it computes (web/http/limits/places.py). All requests with bodies of more
+    # than 64 KiB do. A view that finds the account itself takes the place itself.
+    is_dear: bool = False
+    # The longest body; None: that of all operations (web/app.py), or what the view sets.
+    max_bytes: int | None = None
     # What a person without a session sees at a page; None: the sign-in page.
     guest: Callable[[], Response] | None = None
     deprecated: bool = False
     documented: bool = True
+
+
+# The tag of pages: they also answer HEAD.
+PAGE_TAG = "Pages"
+# The longest body of the page with a postmortem. It may have 100,000 characters; é takes 6 bytes in a form.
+POSTMORTEM_BYTES = 300 * 1024
 
 
 def route(
@@ -173,11 +188,8 @@ def route(
     summary, details = summaries.split(view.__doc__ or view.__name__)
     options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
     options.setdefault("summary", f"{summary} ({variant})" if variant else summary)
+    options.setdefault("max_bytes", PAGE_BYTES if tag == PAGE_TAG else None)
     return Route(tag, method, path, view, **{"details": details, **options})
-
-
-# The tag of pages: they also answer HEAD.
-PAGE_TAG = "Pages"
 
 
 def page(
@@ -267,7 +279,7 @@ ROUTES: tuple[Route, ...] = (
     *crud("Integrations", f"{TEAM}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
     route("Integrations", "POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, permission="regenerate_integration_key", body=integrations.KEY_OWNER, response=integrations.INTEGRATIONS.schema),
     # --- incidents (contract 2.5) --------------------------------------------------------------------
-    route("Incidents", "POST", "/api/incidents/filter/", filters.filter_incidents, permission="incident_read", body=filters.FILTER, response=filters.PAGE),
+    route("Incidents", "POST", "/api/incidents/filter/", filters.filter_incidents, permission="incident_read", body=filters.FILTER, response=filters.PAGE, is_dear=True),
     route("Incidents", "POST", "/api/incidents/", incidents.create, permission="incident_write", status=201, body=incidents.NEW, response=incidents.INCIDENT),
     route("Incidents", "GET", f"{INCIDENT}/", incidents.retrieve, permission="incident_read", response=incidents.INCIDENT),
     route("Incidents", "PUT", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT),
@@ -307,10 +319,10 @@ ROUTES: tuple[Route, ...] = (
     *crud("Post-incident tasks", f"{TEAM}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
     *crud("Task templates", f"{TEAM}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
     *crud("Grouping policies", f"{TEAM}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
-    route("Analytics", "POST", f"{ANALYTICS}/incident_stats/", analytics.get_incident_stats, permission="analytics_read", body=analytics.FILTER, response=analytics.INCIDENT_STATS, concurrency_limit=analytics.STATS_CONCURRENCY),
-    route("Analytics", "POST", f"{ANALYTICS}/team_analytics/", analytics.get_team_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.TEAM_ANALYTICS, concurrency_limit=analytics.TEAM_CONCURRENCY),
-    route("Analytics", "POST", f"{ANALYTICS}/service_analytics/", analytics.get_service_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.SERVICE_ANALYTICS, concurrency_limit=analytics.SERVICE_CONCURRENCY),
-    route("Analytics", "POST", f"{ANALYTICS}/user_analytics/", analytics.get_user_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.USER_ANALYTICS, concurrency_limit=analytics.USER_CONCURRENCY),
+    route("Analytics", "POST", f"{ANALYTICS}/incident_stats/", analytics.get_incident_stats, permission="analytics_read", body=analytics.FILTER, response=analytics.INCIDENT_STATS, concurrency_limit=analytics.STATS_CONCURRENCY, is_dear=True),
+    route("Analytics", "POST", f"{ANALYTICS}/team_analytics/", analytics.get_team_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.TEAM_ANALYTICS, concurrency_limit=analytics.TEAM_CONCURRENCY, is_dear=True),
+    route("Analytics", "POST", f"{ANALYTICS}/service_analytics/", analytics.get_service_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.SERVICE_ANALYTICS, concurrency_limit=analytics.SERVICE_CONCURRENCY, is_dear=True),
+    route("Analytics", "POST", f"{ANALYTICS}/user_analytics/", analytics.get_user_analytics, permission="analytics_read", body=analytics.FILTER, response=analytics.USER_ANALYTICS, concurrency_limit=analytics.USER_CONCURRENCY, is_dear=True),
     route("Schedules", "GET", f"{TEAM}/schedules/<schedule_id>/get_schedule_ics/", calendars.get_schedule_address, permission="schedule_read", query=calendars.CALENDAR_QUERY, response=calendars.ADDRESS),
     route("Services", "GET", "/api/account/available_incident_services/", services.list_available, permission="service_read", response=services.SERVICES.schema, many=True),
     route("Escalation policies", "GET", "/api/account/available_account_eps/", escalation_policies.list_available, permission="escalation_policy_read", response=escalation_policies.AVAILABLE),
@@ -352,11 +364,11 @@ ROUTES: tuple[Route, ...] = (
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.show, permission=OWN, response=contact_codes.VERIFICATION),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/verify/", contact_codes.verify, permission=OWN, body=contact_codes.CODE, response=contact_codes.VERIFICATION),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/secret/", contact_secret.renew, permission=OWN, response=contact_secret.WEBHOOK_SECRET),
-    route("Notification rules", "GET", "/api/tocsin/users/<username>/notifications/figures/", notification_figures.show, permission=OWN, query=notification_figures.QUERY, response=notification_figures.FIGURES, concurrency_limit=notification_figures.CONCURRENCY),
+    route("Notification rules", "GET", "/api/tocsin/users/<username>/notifications/figures/", notification_figures.show, permission=OWN, query=notification_figures.QUERY, response=notification_figures.FIGURES, concurrency_limit=notification_figures.CONCURRENCY, is_dear=True),
     route("Notification rules", "GET", "/api/tocsin/users/<username>/messages/", message_settings.show, permission=OWN, response=message_settings.MESSAGE_SETTINGS),
     route("Notification rules", "PATCH", "/api/tocsin/users/<username>/messages/", message_settings.change, permission=OWN, body=message_settings.MESSAGE_SETTINGS, response=message_settings.MESSAGE_SETTINGS),
-    route("Alert rules", "POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT, concurrency_limit=dry_run.CONCURRENCY),
-    route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY),
+    route("Alert rules", "POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT, concurrency_limit=dry_run.CONCURRENCY, is_dear=True),
+    route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY, is_dear=True),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
     *crud("Incidents", f"{OWN_INCIDENT}/tasks/", tasks.INCIDENT_TASKS),
     route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", response=traced.INCIDENTS),
@@ -372,19 +384,19 @@ ROUTES: tuple[Route, ...] = (
     route("Schedules", "GET", "/api/tocsin/calendar/", calendars.get_own_address, permission=MEMBER, query=calendars.MONTHS_QUERY, response=calendars.ADDRESS),
     route("Schedules", "DELETE", "/api/tocsin/calendar/", calendars.renew, permission=MEMBER, status=204),
     route("Schedules", "DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_for_user, permission=OWN, status=204),
-    route("Schedules", "GET", f"{OWN_SCHEDULE}/timeline/", schedule_overview.get_timeline, permission="schedule_read", query=schedule_overview.PERIOD_QUERY, response=schedule_overview.TIMELINE, concurrency_limit=schedule_problems.CONCURRENCY),
+    route("Schedules", "GET", f"{OWN_SCHEDULE}/timeline/", schedule_overview.get_timeline, permission="schedule_read", query=schedule_overview.PERIOD_QUERY, response=schedule_overview.TIMELINE, concurrency_limit=schedule_problems.CONCURRENCY, is_dear=True),
     route("Schedules", "GET", f"{OWN_SCHEDULE}/checks/", schedule_checks.retrieve, permission="schedule_read", response=schedule_checks.CHECKS),
     route("Schedules", "PUT", f"{OWN_SCHEDULE}/checks/", schedule_checks.update, permission="schedule_write", body=schedule_checks.CHECKS, response=schedule_checks.CHECKS),
-    route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL, concurrency_limit=schedule_problems.CONCURRENCY),
+    route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL, concurrency_limit=schedule_problems.CONCURRENCY, is_dear=True),
     route("Integrations", "GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
     route("Integrations", "PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
-    route("Integrations", "GET", "/api/tocsin/integrations/silent/", integration_health.list_silent, permission="incident_read", response=integration_health.SILENT, concurrency_limit=integration_health.CONCURRENCY),
+    route("Integrations", "GET", "/api/tocsin/integrations/silent/", integration_health.list_silent, permission="incident_read", response=integration_health.SILENT, concurrency_limit=integration_health.CONCURRENCY, is_dear=True),
     route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/health/", integration_health.retrieve, permission="incident_read", response=integration_health.HEALTH),
     route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/source/", source_setup.retrieve, permission="integration_read", response=source_setup.SETUP),
     route("Integrations", "PUT", "/api/tocsin/integrations/<source_id>/source/", source_setup.update, permission="integration_write", body=source_setup.SETUP, response=source_setup.SETUP),
     route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.renew_secret, permission="integration_write", response=source_setup.SECRET),
     route("Integrations", "DELETE", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.delete_secret, permission="integration_write", status=204),
-    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/try/", source_setup.try_body, permission="integration_write", body=source_setup.TRIAL, response=source_setup.RESULT),
+    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/try/", source_setup.try_body, permission="integration_write", body=source_setup.TRIAL, response=source_setup.RESULT, is_dear=True, max_bytes=source_setup.MAX_TRIAL_BYTES),
     route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.retrieve, permission="integration_read", response=outbound.TARGET),
     route("Integrations", "PUT", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.update, permission="integration_write", body=outbound.TARGET, response=outbound.TARGET),
     route("Integrations", "DELETE", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.destroy, permission="integration_write", status=204),
@@ -464,23 +476,23 @@ PAGES: tuple[Route, ...] = (
     page("GET", "/incidents/<incident>/", console_incident.show, permission="incident_read"),
     page("POST", "/incidents/<incident>/", incident_actions.act, permission="incident_write"),
     page("GET", "/incidents/<incident>/postmortem/", postmortem.show, permission="incident_read"),
-    page("POST", "/incidents/<incident>/postmortem/", postmortem.save, permission="incident_read"),
-    page("GET", "/incidents/<incident>/postmortem.md", postmortem.export, permission="incident_read"),
+    page("POST", "/incidents/<incident>/postmortem/", postmortem.save, permission="incident_read", max_bytes=POSTMORTEM_BYTES),
+    page("GET", "/incidents/<incident>/postmortem.md", postmortem.export, permission="incident_read", is_dear=True),
     # --- why -----------------------------------------------------------------------------------------
     page("GET", "/why/", why.show, permission="incident_read"),
     page("GET", "/why/simulate/", simulation.show, permission="incident_read"),
-    page("POST", "/why/simulate/", simulation.run, permission="incident_read"),
+    page("POST", "/why/simulate/", simulation.run, permission="incident_read", is_dear=True),
     page("GET", "/why/<trace_id>/", why.show_trace, permission="incident_read"),
     page("POST", "/why/dead-letters/<dead_letter_id>/replay/", why.replay, permission="incident_write"),
-    page("GET", "/check/", check.show, permission=ADMIN),
+    page("GET", "/check/", check.show, permission=ADMIN, is_dear=True),
     # --- on call -------------------------------------------------------------------------------------
     page("GET", "/on-call/", on_call.show, permission="schedule_read"),
-    page("GET", "/on-call/<schedule_id>/", on_call.show_schedule, permission="schedule_read"),
+    page("GET", "/on-call/<schedule_id>/", on_call.show_schedule, permission="schedule_read", is_dear=True),
     page("POST", "/on-call/<schedule_id>/", on_call.add_override, permission="schedule_read"),
     page("POST", "/on-call/<schedule_id>/swaps/", swaps.ask, permission="schedule_read"),
     page("POST", "/on-call/<schedule_id>/swaps/<swap_id>/", swaps.act, permission="schedule_read"),
     # --- figures -------------------------------------------------------------------------------------
-    page("GET", "/figures/", figures.show, permission="analytics_read"),
+    page("GET", "/figures/", figures.show, permission="analytics_read", is_dear=True),
     # --- mine ----------------------------------------------------------------------------------------
     page("GET", "/mine/", mine.show, permission=OWN),
     page("POST", "/mine/", mine.act, permission=OWN),

@@ -33,6 +33,23 @@ PEER = "tocsin.peer"
 Headers = list[tuple[str, str]]
 
 
+class BodyWanted(BaseException):
+    """The application has checked all it can without the body, and wants to read it.
+
+    No error: nothing in the application may catch it. The server then receives the body and calls the
+    application again, so that nobody without a valid token, session or key can send a large body.
+    """
+
+
+class UnreceivedBody:
+    """The input of a request whose large body is not received yet."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        raise BodyWanted
+
+    readline = read
+
+
 class Reply(Protocol):
     """What answers a request later, from any thread: one of these methods, once."""
 

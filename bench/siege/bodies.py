@@ -74,6 +74,18 @@ def build_group(number: int, alerts: int) -> bytes:
     return f'{{"version":"4","status":"firing","groupKey":"siege","alerts":[{items}]}}'.encode()
 
 
+def list_unknown_events() -> list[tuple[str, bytes]]:
+    """Return paths of event APIs with bodies of 512 KiB, deep inside, whose keys nobody has."""
+    deep = ",".join(["[" * 50 + "]" * 50] * 5_150)
+    details = f'{{"message_type":"CRITICAL","routing_key":"{UNKNOWN_KEY}","payload":[{deep}]}}'.encode()
+    # The same with an error at the end, so that no reader can stop early.
+    return [
+        ("/v2/enqueue", details),
+        ("/v2/enqueue", details[:-1]),
+        (f"/integrations/generic/20131114/alert/{UNKNOWN_KEY}/team", details),
+    ]
+
+
 def build_large_body(size: int) -> bytes:
     """Return a group of about this many bytes."""
     sample = len(build_group(0, 1_000)) / 1_000

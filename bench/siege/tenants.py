@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.people import provisioning
+from models.sign_in import sessions
 from models.store.store import connection, store
 from models.tables.teams import EscalationPolicy
 
@@ -37,6 +38,9 @@ class Tenant:
     generic: Integration
     prometheus: Integration
     cloudwatch: Integration
+    # The cookie of a person who is signed in, and the path of a calendar feed.
+    cookie: dict[str, str]
+    calendar_path: str
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
         """Send a request of the interface. Raise RuntimeError if the answer is not 2xx."""
@@ -81,4 +85,18 @@ def create_tenant(base_url: str, name: str) -> Tenant:
                 f"/api/tocsin/integrations/{made.unique_id}/source/",
             )
         token = provisioning.issue_token(owner, "siege", now)
-    return Tenant(base_url, token, *found.values())
+        secret = sessions.start(owner, "password", sessions.Browser("siege", "127.0.0.1"), now)
+    cookie = {"Cookie": f"tocsin-session={secret}"}
+    calendar = get(base_url, "/api/tocsin/calendar/", token)["url"]
+    return Tenant(base_url, token, *found.values(), cookie, urlsplit(str(calendar)).path)
+
+
+def get(base_url: str, path: str, token: str) -> dict[str, object]:
+    """Return the answer to a question."""
+    client = HTTPConnection(urlsplit(base_url).netloc, timeout=SETUP_S)
+    try:
+        client.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        found: dict[str, object] = json.loads(client.getresponse().read())
+    finally:
+        client.close()
+    return found

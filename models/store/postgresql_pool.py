@@ -23,11 +23,13 @@ from playhouse.pool import MaxConnectionsExceeded
 from psycopg.abc import PQGen
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 
 from models.store import limits
 from models.store.limits import MAX_CONNECTIONS, Limits, Use
 from models.store.peewee_internals import PoolOfConnections, wrap_errors
 from models.store.psycopg_internals import StoppableConnection, TimedOut
+from runtime.waiting import Pause, get_pause
 
 # How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
@@ -204,6 +206,22 @@ class Connection(StoppableConnection):
         self, gen: PQGen[Result], interval: float = CHECK_EVERY_S, timeout: float | None = None
     ) -> Result:
         """Run a generator of the driver until it is done, as in the base class."""
+        pause = get_pause()
+        if pause is not None:
+            return self._wait_without_place(pause, gen, interval, timeout)
+        return self._wait(gen, interval, timeout)
+
+    def _wait_without_place(
+        self, pause: Pause, gen: PQGen[Result], interval: float, timeout: float | None
+    ) -> Result:
+        resume = pause()
+        try:
+            return self._wait(gen, interval, timeout)
+        finally:
+            # In a transaction it may hold locks, for which others would wait.
+            resume(self.pgconn.transaction_status == TransactionStatus.IDLE)
+
+    def _wait(self, gen: PQGen[Result], interval: float, timeout: float | None) -> Result:
         try:
             return super().wait(gen, interval, self._get_timeout_s() if timeout is None else timeout)
         except TimedOut:

@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+from runtime.waiting import get_pause
+
 
 class LockTimeoutError(Exception):
     """Others held the lock for longer than the caller waits."""
@@ -71,6 +73,16 @@ class WriteLock:
 
     def _acquire_in_thread(self, seconds: float) -> LockFile:
         thread = self._take_thread()
+        pause = get_pause()
+        if pause is None:
+            return self._wait(thread, seconds)
+        resume = pause()
+        try:
+            return self._wait(thread, seconds)
+        finally:
+            resume(False)
+
+    def _wait(self, thread: "_LockThread", seconds: float) -> LockFile:
         if not thread.granted.wait(seconds):
             with self._mutex:
                 if not thread.granted.is_set():

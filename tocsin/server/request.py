@@ -1,5 +1,8 @@
 """One HTTP request: receive its body without a thread, then call the application in a thread of its share.
 
+A large body is received only when the application asks for it: before, the application has checked the token,
+the session or the key, as it does in each request. So it is called twice, the first time without the body.
+
 The application is a WSGI application (PEP 3333). Plain alerts are taken over before (`Accept`): they need no
 thread, since one thread commits and answers many of them.
 """
@@ -26,8 +29,10 @@ from web.server_interface import (
     CALLBACK_PATHS,
     CLIENT_CHECK,
     Accept,
+    BodyWanted,
     BuildRefusal,
     Headers,
+    UnreceivedBody,
 )
 
 log = structlog.get_logger()
@@ -148,6 +153,7 @@ class Request:
         "_expected",
         "_future",
         "_headers",
+        "_is_asked_for",
         "_is_gone",
         "_is_large",
         "_max_bytes",
@@ -168,6 +174,8 @@ class Request:
         self._future: Future | None = None
         self._expected: int | None = None
         self._is_large = self._is_gone = False
+        # Whether the application wants this large body.
+        self._is_asked_for = False
         # The status of the answer, once the body was cancelled.
         self._cancelled_with: int | None = None
         self.client: str = scope.client
@@ -193,9 +201,40 @@ class Request:
         else:
             self._expected = length
             self._is_large = True
-            self._serving.bodies.add(self, is_large=True)
+            if length is None:
+                # Most bodies of unknown length are small.
+                self._receive_large()
+            else:
+                self._ask()
+
+    def _ask(self) -> None:
+        """Let the application check the request before its large body is received."""
+        self._future = None
+        self._serving.bodies.discard(self)
+        self._serving.active.add(self.client)
+        share = self._serving.shares.choose(self._path) or self._serving.shares.others
+        share.run(_Question(self))
+
+    def ask(self) -> None:
+        """Call the application without the body. It answers, or wants the body: then receive it."""
+        self._arrived_at = time.monotonic()
+        environ = self._build_environment()
+        environ["wsgi.input"] = UnreceivedBody()
+        try:
+            self._answer(environ, CLOSE)
+        except BodyWanted:
+            if self._future is not None:
+                # The check whether the client has left. The application starts it again if it needs it.
+                self._future.cancel()
+            self._is_asked_for, self._is_gone = True, False
+            self._serving.active.discard(self.client)
+            self._receive_large()
+
+    def _receive_large(self) -> None:
+        self._serving.bodies.add(self, is_large=True)
+        if not self._chunks:
             self._proto.__aiter__()
-            self._receive_chunk()
+        self._receive_chunk()
 
     def cancel(self, status: int = 408) -> None:
         """Answer with this status if the body is not complete. The callback of the future follows in this
@@ -241,6 +280,8 @@ class Request:
         elif self._size > self._max_bytes:
             # More than the operation accepts: the application refuses it.
             self._end_large(None)
+        elif not self._is_asked_for and self._size > SMALL_BYTES:
+            self._ask()
         else:
             self._receive_chunk()
 
@@ -288,18 +329,21 @@ class Request:
 
     def run(self) -> None:
         """Call the application and send its answer."""
+        self._answer(self._environ or self._build_environment())
+
+    def _answer(self, environ: WSGIEnvironment, *headers: tuple[str, str]) -> None:
         answer = _Answer()
         try:
-            found = self._serving.app(self._environ or self._build_environment(), answer)
+            found = self._serving.app(environ, answer)
             body = b"".join(found)
             if hasattr(found, "close"):
                 found.close()
         except Exception as error:
             # Not its text, which can contain users' data.
             log.error("a request failed", error=type(error).__name__)
-            self._end(500)
+            self._end(500, *headers)
             return
-        self.send(answer.status, answer.headers, body)
+        self.send(answer.status, [*answer.headers, *headers], body)
 
     def _start_client_check(self) -> Callable[[], bool]:
         """Return a function that says whether the client has closed the connection.
@@ -316,6 +360,9 @@ class Request:
 
     def refuse(self) -> None:
         self._end(503, RETRY_AFTER)
+
+    def refuse_unreceived(self) -> None:
+        self._end(503, RETRY_AFTER, CLOSE)
 
     def _end(self, status: int, *headers: tuple[str, str]) -> None:
         if self._path.startswith(ALERT_PATHS):
@@ -372,6 +419,19 @@ class Request:
         if "HTTP_HOST" not in environ:
             environ["HTTP_HOST"] = scope.authority or ""
         return environ
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The job of a share that asks the application whether it wants the large body of a request."""
+
+    request: Request
+
+    def run(self) -> None:
+        self.request.ask()
+
+    def refuse(self) -> None:
+        self.request.refuse_unreceived()
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,7 @@
 """The web process: it serves the application in threads, without a parent process, until it is stopped."""
 
 import resource
+import time
 from collections.abc import Callable
 from wsgiref.types import WSGIApplication
 
@@ -41,7 +42,10 @@ def serve(
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
 
-    def close_excess(active: set[str], bodies: Bodies) -> bool:
+    surplus = garbage.Surplus()
+
+    def check(active: set[str], bodies: Bodies) -> bool:
+        surplus.give_back(time.monotonic())
         count = connections.close_excess(
             settings.port, limit, active, bodies.list_unfinished, settings.trusted_proxies
         )
@@ -59,7 +63,7 @@ def serve(
             connections=limit,
             accept=accept,
             build_refusal=build_refusal,
-            on_check=close_excess,
+            on_check=check,
         ),
     ):
         garbage.freeze_loaded()

@@ -89,8 +89,9 @@ def _accept(rewrite: events.Rewrite | None) -> Response:
 @with_errors(describe_error)
 def get_request(request_id: str) -> Response:
     """Get the status of a request. While it is not processed, `isSuccess` is false."""
-    receipt = _find_receipt(request_id.lower(), read_authorization("GenieKey"))
-    action = _read_action(receipt)
+    key = read_authorization("GenieKey")
+    receipt = _find_receipt(request_id.lower(), key)
+    action = _read_action(receipt, key)
     event = alert_trace.find_first_event(receipt, None)
     is_processed = event is not None and event.state == WorkState.DONE
     alias = event.entity_id if event is not None and is_processed and _has_effect(event, action) else ""
@@ -121,9 +122,9 @@ def _find_receipt(trace_id: str, key: str) -> Receipt:
     return receipt
 
 
-def _read_action(receipt: Receipt) -> str:
+def _read_action(receipt: Receipt, key: str) -> str:
     (body,) = Receipt.select(Receipt.body).where(Receipt.id == receipt.id).tuples().get()
-    return get_text(read_fields(bytes(body), _DECODER), "action").strip().lower() or opsgenie.CREATE
+    return get_text(read_fields(bytes(body), _DECODER, key), "action").strip().lower() or opsgenie.CREATE
 
 
 def _has_effect(event: Event, action: str) -> bool:

@@ -1,13 +1,14 @@
 """PagerDuty's Events API, version 2 and version 1. The key of the integration is in the body."""
 
+from contextlib import suppress
+
 import msgspec
 from flask import Response
 
 from models.domain.identity import make_entity_id
 from pipeline.sources import pagerduty
-from pipeline.sources.reading.values import get_text
 from pipeline.sources.table import SOURCES
-from web.event_apis.body_fields import Scalar, read_fields
+from web.event_apis.body_fields import Scalar, list_candidates, read_fields
 from web.event_apis.keys import clean_key
 from web.event_apis.responses import build_answer, list_reasons, with_errors
 from web.http.errors import ApiError, BadRequest, NotFound
@@ -51,11 +52,21 @@ def create_event() -> Response:
     return _accept("service_key", "incident_key", 200)
 
 
+def _find_key(raw: bytes, key_field: str) -> str:
+    """Return the key of a body. NotFound if it is unknown: the rest of the body is then not read."""
+    names = (key_field, *pagerduty.KEYS)
+    for key in map(clean_key, list_candidates(raw, _DECODER, names)):
+        with suppress(NotFound):
+            events.require_key(key)
+            return key
+    raise NotFound
+
+
 def _accept(key_field: str, name: str, status: int) -> Response:
     """Accept an event and answer with its deduplication key, which Tocsin makes if the sender gave none."""
     raw = events.read_body(SOURCES[pagerduty.EXTENSION])
-    data = read_fields(raw, _DECODER)
-    key = clean_key(get_text(data, key_field, *pagerduty.KEYS))
+    key = _find_key(raw, key_field)
+    data = read_fields(raw, _DECODER, key)
     submission = events.ingest(pagerduty.EXTENSION, key, raw=raw)
     given = pagerduty.get_key(data)
     return build_answer(

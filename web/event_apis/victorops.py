@@ -31,8 +31,10 @@ def describe_error(error: ApiError) -> tuple[int, object]:
 @with_errors(describe_error)
 def alert(integration_key: str, routing_key: str = "") -> Response:
     """Accept an alert."""
+    key = clean_key(integration_key)
+    events.require_key(key)
     raw = events.read_body(SOURCES[victorops.EXTENSION])
-    given = clean_entity_id(get_text(read_fields(raw, _DECODER), "entity_id"))
-    submission = events.ingest(victorops.EXTENSION, clean_key(integration_key), raw=raw)
+    given = clean_entity_id(get_text(read_fields(raw, _DECODER, key), "entity_id"))
+    submission = events.ingest(victorops.EXTENSION, key, raw=raw)
     entity_id = given or make_entity_id(submission.trace_id, 0)
     return build_answer({"result": "success", "entity_id": entity_id}, 200)

@@ -278,7 +278,7 @@ def ingest(
         if raw is None:
             raw = read_body(source, may_be_ping=extension == heartbeat.EXTENSION)
         count, problem = 1, None
-        with large_bodies.take_turn(len(raw), get_remaining_s(arrived_at)):
+        with large_bodies.take_turn(len(raw), commits.get_account(key), get_remaining_s(arrived_at)):
             headers = source.pick_headers(request.headers.get)
             body = RequestBody(raw if rewrite is None else rewrite(raw), headers)
             if len(body.raw) > source.max_bytes:
@@ -309,7 +309,8 @@ def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
     source = SOURCES[generic.EXTENSION]
     with _translate_errors(key, None) as arrived_at:
         raw = RequestBody(read_body(source, may_be_ping=True))
-        with large_bodies.take_turn(len(raw.raw), get_remaining_s(arrived_at)):
+        turn = large_bodies.take_turn(len(raw.raw), commits.get_account(key), get_remaining_s(arrived_at))
+        with turn:
             body = event_operation.EventBody(raw)
             suits_router = _suits_router(source, raw, body.problem)
         submission = Submission(
@@ -348,12 +349,21 @@ def _translate_errors(key: str, account_id: str | None) -> Iterator[float]:
         raise Busy from None
 
 
+def require_key(key: str) -> None:
+    """Raise NotFound unless this key accepts alerts. Before, its body is not worth being received or read."""
+    with _translate_errors(key, None):
+        pass
+
+
 @contextmanager
-def take_turn(size: int) -> Iterator[None]:
-    """Read a body of this many bytes while the context is open, apart from ingest(). Raises Busy."""
+def take_turn(size: int, key: str) -> Iterator[None]:
+    """Read a body of this many bytes for a known key while the context is open, apart from ingest().
+
+    Raises Busy.
+    """
     arrived_at = fast_path.get_arrival(request.environ)
     try:
-        with large_bodies.take_turn(size, get_remaining_s(arrived_at)):
+        with large_bodies.take_turn(size, commits.get_account(key), get_remaining_s(arrived_at)):
             yield
     except TooManyError:
         raise Busy from None

@@ -136,7 +136,8 @@ class FastPath:
         if raw is None:
             return None
         try:
-            with self._large_bodies.take_turn(len(raw), group_commit.get_remaining_s(arrived_at)):
+            account = self._commits.get_account(address.key)
+            with self._large_bodies.take_turn(len(raw), account, group_commit.get_remaining_s(arrived_at)):
                 if address.by_key_alone:
                     authorization = environ.get("HTTP_AUTHORIZATION", "")
                     return _parse_event(address, raw, arrived_at, authorization)

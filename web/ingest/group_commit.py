@@ -142,6 +142,11 @@ class GroupCommit:
         except (*STORE_ERRORS, OSError) as error:
             raise NotStoredError from error
 
+    def get_account(self, key: str) -> str:
+        """Return what identifies the account of a key that is accepted, for its share of the work."""
+        # Not remembered: this process has found very many other keys meanwhile.
+        return self._keys.get_account(key) or key
+
     def submit(self, submission: Submission) -> None:
         """Commit a submission and return when the result is known.
 

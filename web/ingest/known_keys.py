@@ -36,6 +36,10 @@ class KnownKeys:
         self.remember(key, account)
         return _is_of(account, account_identifier)
 
+    def get_account(self, key: str) -> str | None:
+        """Return the account identifier of a key that was found before. Does not read the store."""
+        return self._accounts.get(key)
+
     def remember(self, key: str, account: str | None) -> None:
         """Take over the result of a look-up in the store; None: the key accepts no alerts."""
         if self._accounts.get(key) == account:

@@ -11,15 +11,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import datetime
 
-from models.tables.accounts import Account
-from web.http.concurrency_limit import ConcurrencyLimit
 from web.oncall import ical
 from web.oncall.ical import Calendar
 
 # Number of kept calendars. Measured: a text of 640 kB takes 67 kB compressed.
 CACHE_SIZE = 200
-# Programs without an answer keep their old copy and send another request later.
-CONCURRENCY = ConcurrencyLimit(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +34,15 @@ _lock = threading.Lock()
 _calendars: OrderedDict[Hashable, BuiltCalendar] = OrderedDict()
 
 
-def get(key: Hashable, account: Account, now: datetime, build: Callable[[], Calendar]) -> BuiltCalendar:
-    """Return the calendar of this key, or build it. Raises Throttled if the account builds one already."""
+def get(key: Hashable, now: datetime, build: Callable[[], Calendar]) -> BuiltCalendar:
+    """Return the calendar of this key, or build it."""
     with _lock:
         found = _calendars.get(key)
         if found is not None:
             _calendars.move_to_end(key)
             return found
-    with CONCURRENCY.acquire(account):
-        calendar = build()
-        built = BuiltCalendar(calendar.digest(), zlib.compress(ical.render(calendar, now), 1))
+    calendar = build()
+    built = BuiltCalendar(calendar.digest(), zlib.compress(ical.render(calendar, now), 1))
     with _lock:
         _calendars[key] = built
         if len(_calendars) > CACHE_SIZE:

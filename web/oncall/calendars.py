@@ -27,6 +27,7 @@ from web.http import access, serialization
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import Forbidden
 from web.http.fields import OptionalNumber, Schema, Text, explain
+from web.http.limits.places import hold_place
 from web.http.response_headers import PRIVATE_HEADERS
 from web.oncall import calendar_cache, ical
 from web.oncall.calendar_cache import BuiltCalendar
@@ -145,7 +146,8 @@ def _find_calendar(token: str) -> BuiltCalendar | None:
     user = _find_subscriber(feed)
     if user is None:
         return None
-    return _build_for_schedule(feed, user) if feed.schedule else _build_for_person(feed, user)
+    with hold_place(user.account.account_identifier):
+        return _build_for_schedule(feed, user) if feed.schedule else _build_for_person(feed, user)
 
 
 def _find_subscriber(feed: signed_links.CalendarFeed) -> User | None:
@@ -202,7 +204,7 @@ def _get(
     # Shifts count from the beginning of the day.
     key = (calendar, facts, teams, frozenset(people.items()), only, feed.months, now().date())
     return calendar_cache.get(
-        key, user.account, now(), lambda: _fill(calendar, facts, schedules, people, feed.months, only)
+        key, now(), lambda: _fill(calendar, facts, schedules, people, feed.months, only)
     )
 
 

@@ -41,9 +41,12 @@ def check_token() -> None:
 
 def has_valid_token() -> bool:
     """Return whether the form is from a page that this browser got."""
-    sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
     token = _find_token()
-    return token is not None and hmac.compare_digest(sent.encode(), token.encode())
+    if token is None:
+        # The body of a stranger is not read.
+        return False
+    sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
+    return hmac.compare_digest(sent.encode(), token.encode())
 
 
 def get_cookie_name(purpose: str) -> str:

@@ -19,6 +19,7 @@ from models.tables.sign_in import Session
 from web.http.auth import RECORD_LOCK_S, Viewer, now
 from web.http.errors import Forbidden, NotAuthenticated
 from web.http.failed_authentication import get_network
+from web.http.limits.inputs import PAGE_BYTES
 from web.http.permissions import ADMIN
 from web.pages import clients, forms
 from web.pages.base import redirect_to
@@ -139,7 +140,9 @@ def _ask_to_sign_in() -> Response:
     if request.method in ("GET", "HEAD"):
         path = request.full_path if request.query_string else request.path
     else:
-        # A form was sent, and nothing was changed. The form can name the page on which it is.
+        # A form was sent, and nothing was changed. The form can name the page on which it is. Only a session
+        # may send a longer one.
+        request.max_content_length = PAGE_BYTES
         path = forms.find_next(request.form.get("back"))
     return redirect_to(f"{SIGN_IN}?next={quote(path, safe='/')}")
 

@@ -23,6 +23,8 @@ from web.http.fields import Boolean, List, Moment, Nested, RawText, Schema, Text
 from web.http.resource import config_transaction
 from web.services.own_integration import access_integration
 
+# The longest body of nearly all tools. A longer one is no better example, and costs more.
+MAX_TRIAL_BYTES = 512 * 1024
 MIN_SECRET, MAX_SECRET = 8, 256
 MAX_TOPICS, MAX_TOPIC = 20, 350
 NOT_A_TOPIC = "Must be the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:alarms."

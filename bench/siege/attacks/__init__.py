@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from bench.siege.attacks import (
     alerts,
     open_connections,
+    pages,
     questions,
     slow_mail,
     unsigned_messages,
@@ -24,6 +25,7 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     unsigned_messages.build,
     open_connections.build,
     slow_mail.build,
+    pages.build,
 )
 
 

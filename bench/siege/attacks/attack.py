@@ -34,3 +34,4 @@ class Sizes:
     dripping_connections: int = 4_400
     unfinished: int = 64
     large_body: int = 8_000_000
+    open_pages: int = 200

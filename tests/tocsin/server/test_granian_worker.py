@@ -429,6 +429,7 @@ def test_the_application_sees_that_the_client_has_left(run_server, body):
     server, seen, entered = run_server(), [], threading.Event()
 
     def check_client(environ, start):
+        environ["wsgi.input"].read()
         has_left = environ["tocsin.client_check"]()
         seen.append(has_left())
         entered.set()

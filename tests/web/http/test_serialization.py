@@ -9,6 +9,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from tests.support.offenders import list_offenders
+from web.http import serialization
 
 TEAMS = "/api/account/teams/"
 
@@ -244,4 +245,19 @@ def test_forwarded_headers_do_not_change_links(ask, world):
 
     assert integration["webhook_url"] == (
         f"https://tocsin.example.org/api/integration/generic/{world.integration.integration_key}/"
+    )
+
+
+def test_a_body_of_very_many_objects_and_lists_is_not_parsed(ask, monkeypatch):
+    def parse(data):
+        raise AssertionError("the body was parsed")
+
+    monkeypatch.setattr(serialization.orjson, "loads", parse)
+    body = b'{"title":[' + b"[]," * serialization.MAX_CONTAINERS + b"0]}"
+
+    answer = ask("POST", "/api/incidents/", data=body, content_type="application/json")
+
+    assert (answer.status_code, answer.json["errors"]) == (
+        400,
+        {"body": [f"Has more than {serialization.MAX_CONTAINERS:,} objects and lists."]},
     )

@@ -2,7 +2,6 @@
 
 import io
 import json
-from contextlib import ExitStack
 
 import peewee
 import pytest
@@ -14,8 +13,10 @@ from models.store.store import store
 from models.tables.events import Receipt
 from models.tables.services import Integration
 from tests.support.rules import add_router
+from tests.support.web.places import held_elsewhere
 from web.app import get_fast_path
 from web.http import response_headers
+from web.http.limits import places
 from web.ingest import events, fast_path, group_commit, large_bodies
 from web.ingest.known_keys import KnownKeys
 
@@ -171,10 +172,9 @@ def test_an_error_is_answered_by_flask_and_the_key_is_queried_once(app, world, s
 def test_one_large_body_too_many_is_a_503_with_a_time(app, world, monkeypatch):
     monkeypatch.setattr(large_bodies, "LARGE_BYTES", 10)
     client, path = app.test_client(), list_forms(world)["application"][0]
-    with ExitStack() as stack:
-        for _ in range(1 + large_bodies.MAX_PENDING):
-            assert events.large_bodies._admitted.acquire(blocking=False)
-            stack.callback(events.large_bodies._admitted.release)
+    monkeypatch.setattr(large_bodies, "DEAR_BYTES", 10)
+    monkeypatch.setattr(places, "TIMEOUT_S", 0.0)
+    with held_elsewhere(events.large_bodies._turn, "another account"):
         for address in (path, path.removesuffix("/")):
             answer = client.post(address, data=ALERT)
             assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")

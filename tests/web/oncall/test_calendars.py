@@ -20,6 +20,8 @@ from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
 from schedules.oncall.schedule_shifts import list_on_call
 from tests.support.schedules import stored
+from tests.support.web.places import held_elsewhere
+from web.http.limits import places
 from web.oncall import calendar_cache, calendars, ical
 
 MINE = "/api/tocsin/calendar/"
@@ -764,15 +766,18 @@ def test_a_kept_calendar_changes_with_all_that_it_shows(ask, address, schedule, 
     assert ask("GET", path, who=None).headers["ETag"] != before.headers["ETag"]
 
 
-def test_an_account_builds_one_calendar_at_a_time(ask, address, schedule, world):
-    path, other = address(schedule), address(schedule, query="?months=2")
-    ask("GET", path, who=None)
-    with calendar_cache.CONCURRENCY.acquire(world.account):
-        kept, refused = ask("GET", path, who=None), ask("GET", other, who=None)
+def test_without_a_place_a_calendar_is_refused_before_its_schedules_are_loaded(
+    ask, address, schedule, world, monkeypatch, statements
+):
+    path, own = address(schedule), world.account.account_identifier
+    monkeypatch.setattr(places, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(places, "MAX_PENDING_OF_ACCOUNT", 0)
+    with held_elsewhere(places.places, own), statements() as seen:
+        refused = ask("GET", path, who=None)
 
-    assert (kept.status_code, refused.status_code) == (200, 429)
-    assert int(refused.headers["Retry-After"]) > 0
-    assert ask("GET", other, who=None).status_code == 200
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert [sql for sql, _ in seen if 'FROM "schedule' in sql] == []
+    assert ask("GET", path, who=None).status_code == 200
 
 
 def test_the_calendar_that_was_unused_for_the_longest_time_is_dropped(monkeypatch, world, now):
@@ -784,7 +789,7 @@ def test_the_calendar_that_was_unused_for_the_longest_time_is_dropped(monkeypatc
             built.append(key)
             return ical.Calendar(key, "", "UTC")
 
-        calendar_cache.get(key, world.account, now, build)
+        calendar_cache.get(key, now, build)
 
     for key in ("a", "b", "a", "c", "a", "b"):
         get(key)

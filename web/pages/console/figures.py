@@ -44,6 +44,8 @@ PERIODS = (7, 30, 90)
 MAX_NOTIFICATIONS = 50_000
 # By the clock of the person.
 NIGHT_FROM, NIGHT_UNTIL = 22, 7
+# Incidents of one page. 50,000 took 4 s, which a page must not. The operations of analytics take more.
+MAX_INCIDENTS = 20_000
 CONCURRENCY = ConcurrencyLimit(2, "figures by day")
 
 CHART_WIDTH, CHART_HEIGHT, BASE, TOP = 640, 160, 156, 14
@@ -63,7 +65,9 @@ def show() -> Response:
         teams = call("analytics_get_team_analytics", limits)
     except Throttled:
         # An account asks one question of a kind at a time.
-        return render("figures.html", periods=PERIODS, period=int(period), days=[])
+        return render("figures.html", periods=PERIODS, period=int(period), days=[], too_many=None)
+    except TooManyIncidentsError:
+        return render("figures.html", periods=PERIODS, period=int(period), days=[], too_many=MAX_INCIDENTS)
     return render(
         "figures.html",
         periods=PERIODS,
@@ -85,6 +89,10 @@ def show() -> Response:
     )
 
 
+class TooManyIncidentsError(Exception):
+    """The period has too many incidents for a page."""
+
+
 def _measure_days(first: date, last: date, zone: ZoneInfo) -> list[DayFigures]:
     """Return incidents, mean times and alerts of each day."""
     count = (last - first).days + 1
@@ -97,6 +105,8 @@ def _measure_days(first: date, last: date, zone: ZoneInfo) -> list[DayFigures]:
         "to_date": datetime.combine(last, datetime.min.time()),
     }
     with analytics.select_incidents(limits, CONCURRENCY) as incidents:
+        if incident_metrics.has_more_than(incidents, MAX_INCIDENTS):
+            raise TooManyIncidentsError
         found = incident_metrics.measure(incidents, day_number)
         alerts = alert_figures.count_by_day(starts, access.select_permitted_teams(viewer()))
     empty = incident_metrics.Metrics()

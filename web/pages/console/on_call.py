@@ -55,6 +55,8 @@ class ShownShift(TypedDict):
 
 # Schedules on a page: each needs some statements and the computation of its shifts.
 PAGE_SIZE = 20
+# Shifts of one picture. People read no more; a picture of 4,000 had 1.4 MB.
+MAX_DRAWN = 500
 OVERRIDES = "Overrides"
 VIEWS = {"week": 1, "month": 5}
 HOURS = (1, 4, 8, 12)
@@ -155,8 +157,13 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
     gaps = [
         (parse_moment(gap["start_time"]), parse_moment(gap["end_time"])) for gap in timeline["gaps"] or ()
     ]
-    rows = list(dict.fromkeys([OVERRIDES, *(shift.row for shift in shifts)]))
-    rows = rows if any(shift.is_override for shift in shifts) else rows[1:]
+    if len(shifts) > MAX_DRAWN:
+        missing = (
+            f"Shifts are not drawn, because there are more than {MAX_DRAWN}. The table has the first ones."
+        )
+    drawn = shifts if len(shifts) <= MAX_DRAWN else []
+    rows = list(dict.fromkeys([OVERRIDES, *(shift.row for shift in drawn)]))
+    rows = rows if any(shift.is_override for shift in drawn) else rows[1:]
     step = timedelta(days=DAYS_OF_WEEK * VIEWS[view])
     names = {each["user"]["username"]: name_person(each["user"]) for each in timeline["shifts"]}
     own, of_others = swaps.list_choices(_list_held(timeline["shifts"]))
@@ -168,7 +175,7 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
         first=first,
         earlier=first - step,
         later=first + step,
-        strips=draw(shifts, gaps, rows, first, VIEWS[view], zone, now()),
+        strips=draw(drawn, gaps, rows, first, VIEWS[view], zone, now()),
         shifts=shifts,
         gaps=gaps,
         span=lambda start, end: format_span(start, end, zone),

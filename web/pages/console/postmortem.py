@@ -5,7 +5,7 @@ is from another client: the page shows its text, and does not overwrite it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape, unescape
 
 from flask import Response, request
@@ -28,6 +28,10 @@ from web.pages.linked_incident import list_notes
 
 MAX_TEXT = 100_000
 MAX_ENTRIES = 1_000
+# Characters of an export. Entries and notes of 16 KB each could make 16 MB.
+MAX_EXPORT = 1_000_000
+# Entries of the timeline that are loaded at once.
+LOADED_ENTRIES = 100
 _PARAGRAPH = re.compile(r"<p>([^<]*)</p>")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
 TEMPLATE = "What happened\n\nImpact\n\nCauses\n\nWhat we do so that it does not happen again"
@@ -83,34 +87,47 @@ def _store(row: Incident, title: str, text: str, seen: str) -> None:
 def export(incident: str) -> Response:
     """Send the incident, its timeline and its postmortem as Markdown."""
     row = _access(incident)
-    found = _find(row)
-    keys = list(incident_timeline.select_entries(row).limit(MAX_ENTRIES))
-    entries = incident_timeline.load_entries((kind, number) for kind, number, _ in keys)
-    text = "\n".join(
-        [
-            f"# #{row.incident_number} {to_markdown(row.title)}",
-            "",
-            *(f"- {name}: {to_markdown(value)}" for name, value in describe(row).items() if name != "Title"),
-            f"- Since: {format_moment_for_all(row.creation_date)}",
-            "",
-            f"## {to_markdown(found['title'] or 'Postmortem') if found else 'Postmortem'}",
-            "",
-            to_markdown(to_text(found["postmortem_data"])) if found else "There is none.",
-            "",
-            "## Timeline",
-            "",
-            *(
-                f"- {format_moment_for_all(each['at'])}: {to_markdown(sentence)}"
-                for each in entries
-                for sentence in [_describe_entry(each["reason"], each["notification"])]
-            ),
-            "",
-            *_write_notes(row),
-        ]
-    )
+    text = _join(_write_export(row, _find(row)))
     name = f"incident-{row.incident_number}.md"
     headers = {**PRIVATE_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, mimetype="text/markdown", headers=headers)
+
+
+def _write_export(row: Incident, found: Mapping[str, str] | None) -> Iterator[str]:
+    """Yield the lines of an export. What is not asked for is not loaded."""
+    yield f"# #{row.incident_number} {to_markdown(row.title)}"
+    yield ""
+    for name, value in describe(row).items():
+        if name != "Title":
+            yield f"- {name}: {to_markdown(value)}"
+    yield f"- Since: {format_moment_for_all(row.creation_date)}"
+    yield ""
+    yield f"## {to_markdown(found['title'] or 'Postmortem') if found else 'Postmortem'}"
+    yield ""
+    yield to_markdown(to_text(found["postmortem_data"])) if found else "There is none."
+    yield ""
+    yield "## Timeline"
+    yield ""
+    keys = list(incident_timeline.select_entries(row).limit(MAX_ENTRIES))
+    for start in range(0, len(keys), LOADED_ENTRIES):
+        piece = keys[start : start + LOADED_ENTRIES]
+        for each in incident_timeline.load_entries((kind, number) for kind, number, _ in piece):
+            sentence = _describe_entry(each["reason"], each["notification"])
+            yield f"- {format_moment_for_all(each['at'])}: {to_markdown(sentence)}"
+    yield ""
+    yield from _write_notes(row)
+
+
+def _join(lines: Iterable[str]) -> str:
+    """Return the lines as a text of bounded length, which says that something is missing."""
+    found, length = [], 0
+    for line in lines:
+        length += len(line) + 1
+        if length > MAX_EXPORT:
+            found.append(f"\nThe rest is left out: an export has at most {MAX_EXPORT:,} characters.")
+            break
+        found.append(line)
+    return "\n".join(found)
 
 
 def _describe_entry(reason: str, sent: Mapping[str, str] | None) -> str:

@@ -117,6 +117,15 @@ def test_the_alerts_of_a_day_are_found_by_their_numbers(open_incident, world, st
     assert [scan for scan in list_scans(seen) if "event" in scan] == []
 
 
+def test_with_too_many_incidents_the_page_says_so(sign_in, open_incident, monkeypatch):
+    open_incident()
+    monkeypatch.setattr(figures, "MAX_INCIDENTS", 0)
+
+    answer = sign_in("alice").get("/figures/?days=7")
+
+    assert (answer.status_code, "This period has more than 0 incidents" in answer.text) == (200, True)
+
+
 @pytest.mark.parametrize("limit", [figures.CONCURRENCY, analytics.TEAM_CONCURRENCY])
 def test_two_people_open_the_page_at_once(sign_in, world, limit):
     with limit.acquire(world.account):

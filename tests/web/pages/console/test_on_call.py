@@ -12,6 +12,7 @@ from models.tables.schedules import ScheduleOverride
 from models.tables.teams import TeamMember
 from tests.support.schedules.stored import layer, restriction, schedule
 from web.oncall import schedule_problems
+from web.pages.console import on_call
 from web.pages.console.calendar_picture import PlannedShift, draw, format_span
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -176,6 +177,14 @@ def test_without_gaps_the_page_is_shown_if_somebody_else_asks_for_them(sign_in, 
 
     assert (answer.status_code, "Gaps are not shown" in answer.text) == (200, True)
     assert "<td>Nights</td>" in answer.text
+
+
+def test_a_picture_with_too_many_shifts_is_not_drawn(sign_in, nights, monkeypatch):
+    monkeypatch.setattr(on_call, "MAX_DRAWN", 1)
+    answer = sign_in("bob").get(f"/on-call/{nights.unique_id}/")
+
+    assert "Shifts are not drawn, because there are more than 1." in answer.text
+    assert ("<title>Bob" in answer.text, "<td>Nights</td>" in answer.text) == (False, True)
 
 
 def test_a_span_names_the_offsets_if_the_clock_changes_in_it_and_the_years_if_they_differ():

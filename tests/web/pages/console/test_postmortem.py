@@ -98,6 +98,17 @@ def test_the_export_has_facts_timeline_and_text(browser):
     assert "Opened by an alert of level critical" in answer.text
 
 
+def test_an_export_is_not_longer_than_its_limit_and_says_so(browser, monkeypatch):
+    browser.post(PATH, title="Disk", text="It was full.\r\n" * 100)
+    monkeypatch.setattr(postmortem, "MAX_EXPORT", 300)
+
+    text = browser.get("/incidents/1/postmortem.md").text
+
+    assert text.startswith("# #1 Disk full on db1")
+    assert text.endswith("The rest is left out: an export has at most 300 characters.")
+    assert len(text) < 400
+
+
 def test_the_export_says_who_got_a_message_and_what_people_noted(browser):
     Message.update(first_attempt_at=datetime.now(UTC)).execute()
     browser.get("/incidents/1/")

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tocsin.checks.settings import find_untrusted_proxies
 
 from models.domain.enums import AccountRole
 from models.links import signed_links
@@ -17,6 +16,7 @@ from models.store.store import store
 from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Session, SignInRate, UntrustedProxy
 from tests.support.web.browser import DEVICE_COOKIE, HOST, SESSION_COOKIE, PageBrowser
+from tocsin.checks.settings_of_processes import find_untrusted_proxies
 from web.pages import clients, password_checks
 from web.pages.sign_in.by_password import WRONG
 

@@ -1,0 +1,89 @@
+"""A large body is received only after the application has checked all it can without it."""
+
+import json
+import re
+
+import pytest
+from werkzeug.test import EnvironBuilder, run_wsgi_app
+
+from tests.support.web.server import Server, read_answer, run_server
+from tests.web.conftest import app
+from tocsin.server.bodies import SMALL_BYTES
+from web.routes import PAGES, ROUTES
+from web.server_interface import BodyWanted, UnreceivedBody
+
+__all__ = ["app", "run_server"]
+
+LARGE = 100_000
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+# The key of these is in the body, so they are received; they have at most 512 KiB.
+KEY_IN_BODY = {"pagerduty_enqueue", "pagerduty_create_event"}
+WRITES = [route for route in (*ROUTES, *PAGES) if route.method in ("POST", "PUT", "PATCH")]
+
+
+@pytest.fixture
+def server(run_server, app) -> Server:
+    found = run_server()
+    found.app = app
+    return found
+
+
+def send_headers(server: Server, head: str, *headers: str, rest: bytes = b"") -> tuple[int, bytes]:
+    """Send a request whose body never comes; return the answer."""
+    lines = (f"{head} HTTP/1.1", "Host: x", f"Content-Length: {LARGE}", *headers)
+    with server.connect() as sock:
+        sock.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + rest)
+        return read_answer(sock)
+
+
+def test_without_a_credential_no_operation_and_no_page_receives_a_large_body(app):
+    received = set()
+    for route in WRITES:
+        environ = EnvironBuilder(re.sub("<[^>]*>", UNKNOWN, route.path), method=route.method).get_environ()
+        environ |= {"CONTENT_LENGTH": str(LARGE), "wsgi.input": UnreceivedBody()}
+        try:
+            run_wsgi_app(app, environ)
+        except BodyWanted:
+            received.add(route.name)
+
+    assert received == KEY_IN_BODY
+
+
+@pytest.mark.parametrize("word", ["Bearer nobody", "GenieKey nobody"])
+def test_an_unknown_token_is_refused_before_the_body(server, word):
+    assert send_headers(server, "POST /api/incidents/", f"Authorization: {word}")[0] == 401
+    assert send_headers(server, "POST /v2/alerts/", f"Authorization: {word}")[0] == 401
+
+
+def test_with_a_token_the_body_is_received(server, world):
+    body = json.dumps({"title": "x" * LARGE}).encode()
+    headers = {"Authorization": f"Bearer {world.tokens['alice']}", "Content-Type": "application/json"}
+
+    answer = server.ask("POST", "/api/incidents/", body, **headers)
+
+    assert answer.status == 400
+    assert b"service" in answer.text
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_large_alert_with_a_known_key_is_stored(server, world, is_chunked):
+    body = json.dumps({"message": "m", "payload": {"text": "x" * LARGE}}).encode()
+    path = f"/api/integration/generic/{world.integration.integration_key}/"
+
+    answer = server.ask("POST", path, iter([body[:70_000], body[70_000:]]) if is_chunked else body)
+
+    assert answer.status == 200
+
+
+def test_a_chunked_body_is_received_up_to_the_size_of_a_small_one(server):
+    head = b"POST /api/incidents/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    size = SMALL_BYTES + 1
+
+    status, answer = server.send(head + f"{size:x}\r\n".encode() + b"x" * size + b"\r\n")
+
+    assert status == 401
+    assert b"onnection: close" in answer
+
+
+def test_the_body_for_an_unknown_path_is_not_received(server):
+    assert send_headers(server, "POST /api/nothing/")[0] == 404
