@@ -69,7 +69,7 @@ class Surplus:
 
 
 def measure_memory() -> int:
-    """Return the memory that this process occupies, in bytes; 0 if the system does not tell."""
+    """Return the memory that this process occupies, in bytes; 0 if the system does not say it."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:

@@ -33,7 +33,7 @@ PEER = "tocsin.peer"
 Headers = list[tuple[str, str]]
 
 
-class BodyWanted(BaseException):
+class BodyNeeded(BaseException):
     """The application has checked all it can without the body, and wants to read it.
 
     No error: nothing in the application may catch it. The server then receives the body and calls the
@@ -45,7 +45,7 @@ class UnreceivedBody:
     """The input of a request whose large body is not received yet."""
 
     def read(self, size: int = -1, /) -> bytes:
-        raise BodyWanted
+        raise BodyNeeded
 
     readline = read
 

@@ -29,7 +29,7 @@ from web.server_interface import (
     CALLBACK_PATHS,
     CLIENT_CHECK,
     Accept,
-    BodyWanted,
+    BodyNeeded,
     BuildRefusal,
     Headers,
     UnreceivedBody,
@@ -222,7 +222,7 @@ class Request:
         environ["wsgi.input"] = UnreceivedBody()
         try:
             self._answer(environ, CLOSE)
-        except BodyWanted:
+        except BodyNeeded:
             if self._future is not None:
                 # The check whether the client has left. The application starts it again if it needs it.
                 self._future.cancel()

@@ -10,7 +10,7 @@ from tests.support.web.server import Server, read_answer, run_server
 from tests.web.conftest import app
 from tocsin.server.bodies import SMALL_BYTES
 from web.routes import PAGES, ROUTES
-from web.server_interface import BodyWanted, UnreceivedBody
+from web.server_interface import BodyNeeded, UnreceivedBody
 
 __all__ = ["app", "run_server"]
 
@@ -43,7 +43,7 @@ def test_without_a_credential_no_operation_and_no_page_receives_a_large_body(app
         environ |= {"CONTENT_LENGTH": str(LARGE), "wsgi.input": UnreceivedBody()}
         try:
             run_wsgi_app(app, environ)
-        except BodyWanted:
+        except BodyNeeded:
             received.add(route.name)
 
     assert received == KEY_IN_BODY

@@ -101,7 +101,7 @@ def test_a_thread_that_waits_has_no_place():
     assert waiting.get_pause() is None
 
 
-def test_after_a_wait_it_goes_on_at_once_if_it_holds_locks_and_else_waits_a_little(monkeypatch):
+def test_a_thread_with_locks_goes_on_at_once_and_another_one_takes_its_turn(monkeypatch):
     monkeypatch.setattr(module, "RETURN_S", 0.001)
     places = Places(1)
 
