@@ -23,7 +23,7 @@ from urllib.parse import SplitResult
 
 import structlog
 
-from models.domain.reasons import make_reason
+from models.domain.reasons import Reason, make_reason
 from models.domain.user_urls import BadUrl
 from models.domain.values import replace
 from models.tables.events import Receipt
@@ -75,9 +75,9 @@ class PutOff(Exception):
 class CertificateUnavailable(Exception):
     """The certificate cannot be had. `reason` is what the dead letter says."""
 
-    def __init__(self, code: str = "certificate_unavailable") -> None:
+    def __init__(self, reason: Reason | None = None) -> None:
         super().__init__("a certificate of Amazon is unavailable")
-        self.reason = make_reason(code)
+        self.reason = reason or make_reason("certificate_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ def _get(url: str, receipt: int, *, is_confirmation: bool = False) -> bytes | No
         if turn <= now:
             raise AnswerMissing(row, url, is_confirmation=is_confirmation)
         if receipt not in account.put_off and len(account.put_off) >= MAX_PUT_OFF:
-            raise CertificateUnavailable("too_many_certificates")
+            raise CertificateUnavailable(make_reason("too_many_certificates"))
         account.put_off[receipt] = _PutOffReceipt(service_row, url, turn)
     raise PutOff
 

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from web.event_apis.fields import EXPLAINED_BYTES
 
 from pipeline.sources.reading.body import RequestBody
 from tests.support.web.places import held_elsewhere
+from web.event_apis.body_fields import EXPLAINED_BYTES
 from web.http.limits import places
 from web.ingest import events
 from web.ingest.large_bodies import LARGE_BYTES
