@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from io import BytesIO
 
 from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import MethodNotAllowed
@@ -131,8 +132,20 @@ def _is_dear(route: Route) -> bool:
     """Return whether this request of a known account must hold a place while it computes."""
     if "viewer" not in g:
         return False
-    has_unknown_length = "HTTP_TRANSFER_ENCODING" in request.environ
-    return route.is_dear or has_unknown_length or (request.content_length or 0) > MAX_CHEAP_BYTES
+    return route.is_dear or _measure_body() > MAX_CHEAP_BYTES
+
+
+def _measure_body() -> int:
+    """Return the size of the body; for a chunked one, what the server received.
+
+    A client may acknowledge in chunks, and must not wait for a place.
+    """
+    received = request.environ["wsgi.input"]
+    if request.content_length is None and isinstance(received, BytesIO):
+        return received.getbuffer().nbytes
+    is_chunked = "HTTP_TRANSFER_ENCODING" in request.environ
+    # The server asks whether to receive a chunked body only when it is large.
+    return request.content_length or (MAX_CHEAP_BYTES + 1 if is_chunked else 0)
 
 
 def serialize(route: Route, result: object) -> object:

@@ -6,9 +6,11 @@ import re
 import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
+from tests.support.web.places import held_elsewhere
 from tests.support.web.server import Server, read_answer, run_server
 from tests.web.conftest import app
 from tocsin.server.bodies import SMALL_BYTES
+from web.http.limits import places
 from web.routes import PAGES, ROUTES
 from web.server_interface import BodyNeeded, UnreceivedBody
 
@@ -63,6 +65,23 @@ def test_with_a_token_the_body_is_received(server, world):
 
     assert answer.status == 400
     assert b"service" in answer.text
+
+
+@pytest.mark.parametrize(("size", "status"), [(100, 400), (LARGE, 503)])
+def test_a_small_chunked_body_waits_for_no_place_and_a_large_one_does(
+    server, world, monkeypatch, size, status
+):
+    monkeypatch.setattr(places, "TIMEOUT_S", 0.0)
+    body = json.dumps({"title": "x" * size}).encode()
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:50], body[50:], b""))
+    head = f"POST /api/incidents/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {world.tokens['alice']}\r\n"
+
+    with held_elsewhere(places.places, "other", "third"):
+        answer = server.send(
+            f"{head}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + chunks
+        )
+
+    assert answer[0] == status
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
