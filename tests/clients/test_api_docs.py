@@ -21,6 +21,7 @@ from web.app import BODY_LIMIT
 from web.http import permissions
 from web.http.fields import LONG_TEXT, NAME_LIMIT
 from web.http.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed
+from web.http.serialization import MAX_CONTAINERS
 
 MIB = 1024 * 1024
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,7 +37,8 @@ def test_its_limits_are_those_of_the_code():
 
     assert limits["body of an alert or a ping"] == f"{generic // 1024} KiB"
     assert limits["body of Alertmanager"] == f"{prometheus // MIB} MiB and {MAX_ALERTS:,} alerts"
-    assert limits["body of another request"] == f"{BODY_LIMIT // MIB} MiB"
+    other = limits["body of another request"]
+    assert other == f"{BODY_LIMIT // MIB} MiB and {MAX_CONTAINERS:,} objects and lists"
     assert limits["`payload` of an alert"] == f"{PAYLOAD_DEPTH} levels of objects and lists"
     assert (
         limits["`message` of an alert"] == limits["title of an incident"] == f"{MESSAGE_LIMIT:,} characters"
