@@ -96,6 +96,8 @@ class PostgresStore(Store):
     def read_transaction(self) -> Iterator[None]:
         with self.database.atomic():
             self.database.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # It locks no rows, and may compute or write a file for long between two statements.
+            self.database.execute_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")
             yield
 
     def encode_datetime(self, value: datetime) -> datetime:
