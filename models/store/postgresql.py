@@ -1,7 +1,7 @@
 """The store of larger installations: a PostgreSQL server."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -200,6 +200,23 @@ class PostgresStore(Store):
         )
         ((count,),) = self.database.execute_sql(sql, (_HOLDS, number)).fetchall()
         return bool(count)
+
+    def has_long_writer(self, seconds: float) -> bool:
+        sql = (
+            "select exists (select 1 from pg_stat_activity where datname = current_database()"
+            " and backend_xid is not null and xact_start < clock_timestamp() - %s * interval '1 second')"
+        )
+        ((found,),) = self.database.execute_sql(sql, (seconds,)).fetchall()
+        return bool(found)
+
+    def list_locked(self, table: type[peewee.Model], rows: Collection[int]) -> set[tuple[int, str]]:
+        # The shared lock of the free rows ends at once.
+        name = get_table_name(table)
+        sql = (
+            f'with free as (select id from "{name}" where id = any(%s) for share skip locked)'  # noqa: S608
+            f' select id, xmax::text from "{name}" where id = any(%s) and id not in (select id from free)'
+        )
+        return set(self.database.execute_sql(sql, (list(rows), list(rows))).fetchall())
 
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:
