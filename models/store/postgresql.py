@@ -179,6 +179,19 @@ class PostgresStore(Store):
     def lock_table(self, table: type[peewee.Model]) -> None:
         self.database.execute_sql(f'lock table "{get_table_name(table)}" in share row exclusive mode')
 
+    def lock_all_tables(self, seconds: float) -> None:
+        names = ", ".join(f'"{name}"' for name in sorted({table for table, *_ in self.list_columns()}))
+        if not names:
+            return
+        self.database.execute_sql(f"SET LOCAL statement_timeout = '{seconds * 1000:.0f}ms'")
+        try:
+            self.database.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        except peewee.OperationalError as error:
+            if isinstance(get_driver_error(error), postgresql_pool.GAVE_WAY):
+                raise Busy from None
+            raise
+        self.database.execute_sql("SET LOCAL statement_timeout = DEFAULT")
+
     def list_columns(self) -> set[tuple[str, str, bool]]:
         rows = self.database.execute_sql(
             "SELECT c.relname, a.attname, a.attnotnull FROM pg_attribute a"

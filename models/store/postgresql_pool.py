@@ -144,6 +144,8 @@ psycopg.adapters.register_dumper(_Texts, _TextsDumper)
 
 
 LOCK_TIMEOUT = psycopg.errors.LockNotAvailable
+# The errors of a statement that waited for a lock for too long, or was chosen to end a deadlock.
+GAVE_WAY = (LOCK_TIMEOUT, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected)
 REFUSED_WRITES = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull)
 
 # Prefixes of SQLSTATE: no connection, full disk, too many connections, server shuts down or starts, and a

@@ -223,6 +223,13 @@ class Store(ABC):
     def lock_table(self, table: type[peewee.Model]) -> None:
         """Let no other transaction write into a table until this one ends. Needs a write transaction."""
 
+    def lock_all_tables(self, seconds: float) -> None:
+        """Let no other transaction use any table until this one ends. Needs a write transaction.
+
+        Raises Busy after this time; the transaction cannot continue then. A single writer needs nothing.
+        """
+        return
+
     @abstractmethod
     def list_columns(self) -> set[tuple[str, str, bool]]:
         """Return the table, the name and whether a value is required, of each column of the database."""
