@@ -191,5 +191,6 @@ def test_a_database_of_a_later_version_is_refused_with_the_names_of_its_migratio
     assert ended.returncode == code
     assert ended.stderr.endswith(
         f"tocsin: this program does not know {NEXT}, which the database has:"
-        " start the version of Tocsin that made it or a later one, or use an empty database\n"
+        " start the version of Tocsin that made it (or a later one, if it was made by 0.2.0 or later),"
+        " or use an empty database\n"
     )
