@@ -13,17 +13,20 @@ class Signals:
     """Catches the signals that ask a process to stop, and the `extra` ones. Create it in the main thread."""
 
     def __init__(self, *extra: signal.Signals) -> None:
-        self._receiver, self._sender = socket.socketpair()
-        self._receiver.setblocking(False)
-        self._sender.setblocking(False)
-        signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
+        receiver, sender = socket.socketpair()
+        receiver.setblocking(False)
+        sender.setblocking(False)
+        # Open until the process ends: another signal can come while it stops. The kernel sends one for each
+        # thread of a parent that is killed, and Python would print a traceback for each that it cannot write.
+        self._receiver = receiver.detach()
+        signal.set_wakeup_fd(sender.detach(), warn_on_full_buffer=False)
         for number in STOP | set(extra):
             signal.signal(number, lambda *_: None)
 
     def wait(self, timeout: float | None = None) -> set[int]:
         """Wait for a signal and return the received signals; empty if none came within `timeout` seconds."""
         ready, _, _ = select.select([self._receiver], [], [], timeout)
-        return set(self._receiver.recv(4096)) if ready else set()
+        return set(os.read(self._receiver, 4096)) if ready else set()
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
         """Return True as soon as this process is asked to stop, False after `timeout` seconds."""

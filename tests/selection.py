@@ -20,6 +20,7 @@ PROCESSES = (
     "tests/models/store/test_concurrent_migrate.py",
     "tests/packaging/test_wheel.py",
     "tests/runtime/test_metrics_folder.py",
+    "tests/runtime/test_signals.py",
     "tests/scenarios/test_alertmanager.py",
     "tests/scenarios/test_maintenance_end.py",
     "tests/schedules/test_clock_process.py",

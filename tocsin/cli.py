@@ -198,6 +198,7 @@ KNOWN_ERRORS = (
     ("models.store.backup.file", "BackupError"),
     ("models.store.migrate", "SchemaOutdated"),
     ("models.store.migrate", "SchemaUnknown"),
+    ("models.store.migrate", "MigrationRefused"),
     ("runtime.redis_socket", "NoServer"),
     ("tocsin.server.supervisor", "AlreadyUp"),
 )

@@ -240,6 +240,7 @@ ENGLISH = {
     "open_too_long": "The incident was open for {within:duration}.",
     "snooze_over": "The snooze is over.",
     "timers_repaired": "The audit corrected the timers.",
+    "clock_was_ahead": "The clock was ahead and was set back, so the timers changed too.",
     "policy_edited": "The escalation policy changed, so the timers changed too.",
     "service_edited": "The service changed, or its policy or SLA was deleted, so the timers changed too.",
     "sla_edited": "The SLA changed, so the timers changed too.",

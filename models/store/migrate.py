@@ -1,11 +1,13 @@
 """Apply the numbered scripts in models/store/migrations, each once, one process at a time."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from playhouse.migrations import Migration, Runner
 
-from models.store.store import connection, db, store
+from models.store.store import Busy, connection, db, store
 
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 
@@ -18,6 +20,18 @@ class SchemaUnknown(RuntimeError):
     """The program does not know the migrations or the first schema of the database; see the text."""
 
 
+class MigrationRefused(RuntimeError):
+    """Processes use the database. The text says what to do."""
+
+
+# An attempt to lock all tables ends before PostgreSQL looks for a deadlock (deadlock_timeout, 1 s): then this
+# command gives way, and not a transaction that processes alerts.
+LOCK_S = 0.8
+# The pause in which the other transactions go on, and how long to try.
+RETRY_S = 0.5
+GIVE_UP_AFTER_S = 60.0
+# A process that was killed counts as running until then (DEAD_AFTER in models/reports/backlog.py).
+DEAD_AFTER_S = 45
 # It may still change, see decision 0095. So its name does not say which schema a database has.
 FIRST = "0001_initial"
 # So many names of unknown migrations are shown.
@@ -25,9 +39,53 @@ MAX_NAMES = 3
 
 
 def migrate(home: Path) -> list[str]:
-    """Apply the missing migrations and return their names. Several processes and hosts may call this."""
+    """Apply the missing migrations and return their names. Several processes and hosts may call this.
+
+    Raises MigrationRefused while processes run and a migration has `needs_stop = True`, or if they leave no
+    chance to lock the tables.
+    """
     with connection(), store().lock_migrations(home):
-        return _open_runner().up()
+        runner = _open_runner()
+        pending = [migration for migration in runner.status() if not migration.applied]
+        _require_stopped(pending)
+        return [name for migration in pending for name in _apply(runner, migration)]
+
+
+def _require_stopped(pending: Sequence[Migration]) -> None:
+    marked = [one.name for one in pending if getattr(one.load(), "needs_stop", False)]
+    if not marked or not db.table_exists("liveness"):
+        return
+    since = store().encode_datetime(store().now() - timedelta(seconds=DEAD_AFTER_S))
+    rows = db.execute_sql(f"select process from liveness where at >= {db.param}", (since,)).fetchall()  # noqa: S608
+    # Rows of processes have a colon, see models/reports/backlog.py.
+    running = sorted({name.partition(":")[0] for (name,) in rows if ":" in name})
+    if running:
+        raise MigrationRefused(
+            f"{', '.join(marked)} needs the database alone, and processes use it ({', '.join(running)}):"
+            f" stop Tocsin first (a process that was killed counts for {DEAD_AFTER_S} s)"
+        )
+
+
+def _apply(runner: Runner, migration: Migration) -> list[str]:
+    """Apply one migration, and return the name of each that was applied.
+
+    On PostgreSQL it locks all tables first, in one order. If it took them one after the other, as its
+    statements need them, it could block transactions that wait for each other in another order.
+    """
+    if store().has_single_writer or not getattr(migration.load(), "atomic", True):
+        return list(runner.up(migration.name))
+    until = time.monotonic() + GIVE_UP_AFTER_S
+    while True:
+        try:
+            with store().write_transaction():
+                store().lock_all_tables(LOCK_S)
+                return list(runner.up(migration.name))
+        except Busy:
+            if time.monotonic() > until:
+                raise MigrationRefused(
+                    f"the tables are in use all the time, so {migration.name} cannot begin: stop Tocsin first"
+                ) from None
+        time.sleep(RETRY_S)
 
 
 def create_schema(home: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """The store of larger installations: a PostgreSQL server."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,6 +96,8 @@ class PostgresStore(Store):
     def read_transaction(self) -> Iterator[None]:
         with self.database.atomic():
             self.database.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # It locks no rows, and may compute or write a file for long between two statements.
+            self.database.execute_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")
             yield
 
     def encode_datetime(self, value: datetime) -> datetime:
@@ -177,6 +179,19 @@ class PostgresStore(Store):
     def lock_table(self, table: type[peewee.Model]) -> None:
         self.database.execute_sql(f'lock table "{get_table_name(table)}" in share row exclusive mode')
 
+    def lock_all_tables(self, seconds: float) -> None:
+        names = ", ".join(f'"{name}"' for name in sorted({table for table, *_ in self.list_columns()}))
+        if not names:
+            return
+        self.database.execute_sql(f"SET LOCAL statement_timeout = '{seconds * 1000:.0f}ms'")
+        try:
+            self.database.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        except peewee.OperationalError as error:
+            if isinstance(get_driver_error(error), postgresql_pool.GAVE_WAY):
+                raise Busy from None
+            raise
+        self.database.execute_sql("SET LOCAL statement_timeout = DEFAULT")
+
     def list_columns(self) -> set[tuple[str, str, bool]]:
         rows = self.database.execute_sql(
             "SELECT c.relname, a.attname, a.attnotnull FROM pg_attribute a"
@@ -198,6 +213,23 @@ class PostgresStore(Store):
         )
         ((count,),) = self.database.execute_sql(sql, (_HOLDS, number)).fetchall()
         return bool(count)
+
+    def has_long_writer(self, seconds: float) -> bool:
+        sql = (
+            "select exists (select 1 from pg_stat_activity where datname = current_database()"
+            " and backend_xid is not null and xact_start < clock_timestamp() - %s * interval '1 second')"
+        )
+        ((found,),) = self.database.execute_sql(sql, (seconds,)).fetchall()
+        return bool(found)
+
+    def list_locked(self, table: type[peewee.Model], rows: Collection[int]) -> set[tuple[int, str]]:
+        # The shared lock of the free rows ends at once.
+        name = get_table_name(table)
+        sql = (
+            f'with free as (select id from "{name}" where id = any(%s) for share skip locked)'  # noqa: S608
+            f' select id, xmax::text from "{name}" where id = any(%s) and id not in (select id from free)'
+        )
+        return set(self.database.execute_sql(sql, (list(rows), list(rows))).fetchall())
 
     @contextmanager
     def lock_migrations(self, home: Path) -> Iterator[None]:

@@ -55,8 +55,15 @@ DEFAULTS = {
 SESSION_SETTINGS = {
     # Decisions, and the triggers that check references (decision 0094), must see what others have committed.
     "default_transaction_isolation": "read committed",
-    # Release the locks of a host that is lost during a transaction. Tocsin is never idle in one.
-    "idle_in_transaction_session_timeout": "60s",
+    # Release the locks of a process that hangs in a transaction. Tocsin is never idle in one, and a process
+    # that is frozen for some seconds keeps its work.
+    "idle_in_transaction_session_timeout": "15s",
+    # The server ends the session of a host that vanished, which would keep its locks, after about 9 s. On a
+    # Unix socket, the server ignores these settings. They count in seconds, but the last one in milliseconds.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "10000",
     # A query plan for a small table, or from before ANALYZE, scans the whole table. In the first alert storm,
     # each batch would do this (decision 0009). Tables without a matching index are still scanned.
     "enable_seqscan": "off",
@@ -137,6 +144,8 @@ psycopg.adapters.register_dumper(_Texts, _TextsDumper)
 
 
 LOCK_TIMEOUT = psycopg.errors.LockNotAvailable
+# The errors of a statement that waited for a lock for too long, or was chosen to end a deadlock.
+GAVE_WAY = (LOCK_TIMEOUT, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected)
 REFUSED_WRITES = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull)
 
 # Prefixes of SQLSTATE: no connection, full disk, too many connections, server shuts down or starts, and a

@@ -5,7 +5,7 @@ Whatever differs between them is a method or a property of Store: sqlite.py and 
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -223,6 +223,13 @@ class Store(ABC):
     def lock_table(self, table: type[peewee.Model]) -> None:
         """Let no other transaction write into a table until this one ends. Needs a write transaction."""
 
+    def lock_all_tables(self, seconds: float) -> None:
+        """Let no other transaction use any table until this one ends. Needs a write transaction.
+
+        Raises Busy after this time; the transaction cannot continue then. A single writer needs nothing.
+        """
+        return
+
     @abstractmethod
     def list_columns(self) -> set[tuple[str, str, bool]]:
         """Return the table, the name and whether a value is required, of each column of the database."""
@@ -234,6 +241,20 @@ class Store(ABC):
     @abstractmethod
     def is_held(self, number: int) -> bool:
         """Return whether a process holds a number. Needs a connection."""
+
+    def has_long_writer(self, seconds: float) -> bool:
+        """Return whether a write transaction has been open for so long. Needs a connection.
+
+        False if there is a single writer: then everybody waits for it, and no commit succeeds.
+        """
+        return False
+
+    def list_locked(self, table: type[peewee.Model], rows: Collection[int]) -> set[tuple[int, str]]:
+        """Return those of these rows that a transaction has locked, each with what identifies the lock.
+
+        Needs a connection without a transaction.
+        """
+        return set()
 
     @abstractmethod
     @contextmanager

@@ -15,6 +15,7 @@ from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.processes.pause import is_paused
 from models.reports import dead_letters
 from models.reports.backlog import has_live
+from models.reports.locked_services import list_locked_services
 from models.store import bulk
 from models.store.limits import Use
 from models.store.store import connection, db, store
@@ -43,12 +44,16 @@ def healthz() -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The health of the installation: `status` is ready, degraded, paused or unavailable."""
+    """The health of the installation: `status` is ready, degraded, paused or unavailable.
+
+    `locked_services`: see ProbeResult.
+    """
 
     status: str
     parts: dict[str, str]
     channels: dict[str, str]
     dead_letters: int | None
+    locked_services: tuple[str, ...] = ()
 
 
 @blueprint.get("/readyz")
@@ -60,6 +65,7 @@ def readyz() -> tuple[Response, int]:
         **found.parts,
         "channels": found.channels,
         "dead_letters": found.dead_letters,
+        "locked_services": list(found.locked_services),
     }
     return jsonify(body), 503 if found.status == "unavailable" else 200
 
@@ -78,11 +84,13 @@ def report() -> Report:
     }
     if needs_listener(settings):
         parts["listener"] = result.listener
+    if result.locked_services:
+        parts["services"] = "waiting"
     ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
     if ready and result.is_paused:
         status = "paused"
-    return Report(status, parts, channels, result.dead_letters)
+    return Report(status, parts, channels, result.dead_letters, result.locked_services)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,7 @@ class ProbeResult:
     """The states of the database, of the clock and listener processes, and the number of dead letters.
 
     `is_paused`: this is a restored copy that processes and sends nothing until it is resumed.
+    `locked_services`: the unique_ids of services whose work waits for the lock of a process that hangs.
     """
 
     database: str
@@ -97,6 +106,7 @@ class ProbeResult:
     listener: str = "unknown"
     dead_letters: int | None = None
     is_paused: bool = False
+    locked_services: tuple[str, ...] = ()
 
 
 class Probe:
@@ -134,7 +144,7 @@ class Probe:
 
 
 def commit() -> ProbeResult:
-    """Write and commit a row. Also read the state of the clock process and the number of dead letters."""
+    """Write and commit a row. Also read what else there is to report."""
     with store().deadline(TIMEOUT_S + 1.0), connection(Use.RESERVED):
         with store().write_transaction():
             now = store().now()
@@ -144,7 +154,8 @@ def commit() -> ProbeResult:
         liveness = Liveness.get_or_none(Liveness.process == "clock")
         clock = "ok" if liveness is not None and now - liveness.at <= MAX_CLOCK_AGE else "degraded"
         listener = "ok" if has_live("listener", now) else "degraded"
-        return ProbeResult("ok", clock, listener, dead_letters.count(), is_paused())
+        locked = tuple(list_locked_services(now))
+        return ProbeResult("ok", clock, listener, dead_letters.count(), is_paused(), locked)
 
 
 class InsertTest:

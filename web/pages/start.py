@@ -17,6 +17,7 @@ PROBLEMS = {
     "database": "The database cannot be written. Alerts are refused, and their senders must send them again.",
     "broker": "Redis does not answer. Alerts are stored, and workers find them in the database.",
     "clock": "The clock process does not run. Periodic jobs are late.",
+    "services": "A process that hangs has locked services: their notifications wait. See /readyz.",
     "mail": "No mail relay is set, so nobody gets e-mails. See TOCSIN_SMTP_HOST in the documentation.",
 }
 # Status of the installation -> its name on the page, and the class of the style that has its colour.

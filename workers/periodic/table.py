@@ -8,6 +8,7 @@ paused, only liveness is recorded.
 from schedules.clock_process import PeriodicJob
 from workers.pause import unless_paused
 from workers.periodic import (
+    clock_set_back,
     due_scan,
     end_drills,
     expired_entities,
@@ -26,6 +27,9 @@ PERIODIC_JOBS = (
     PeriodicJob("stale-lanes", 2, unless_paused(due_scan.enqueue_stale)),
     PeriodicJob("drills", 5, unless_paused(end_drills.end_drills), slow=True),
     PeriodicJob("liveness", liveness.LIVENESS_PERIOD_S, liveness.record_liveness),
+    PeriodicJob(
+        "future-rows", clock_set_back.EVERY_S, unless_paused(clock_set_back.future_rows.correct), slow=True
+    ),
     PeriodicJob("audit", audit.EVERY_S, unless_paused(audit.run), slow=True),
     PeriodicJob("clean-up", 3600, unless_paused(retention.clean_up), slow=True),
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from models.reports import backlog
+from models.reports.backlog import ProcessLiveness
 from models.store import migrate
 from models.store.migrate import list_pending
 from models.store.store import connection, db, store
@@ -97,6 +99,43 @@ def count_blocked_processes(home: Path) -> int:
             f"{query} and database = (select oid from pg_database where datname = current_database())"
         ).fetchone()
         return count
+
+
+def test_a_migration_beside_a_transaction_gives_way_and_is_repeated(migrated_store, home, tmp_path):
+    if not get_url(home):
+        pytest.skip("a single writer locks everything at once")
+    changes = "ALTER TABLE account ADD COLUMN next INTEGER; ALTER TABLE service ADD COLUMN next INTEGER;"
+    folder = copy_migrations(tmp_path / "migrations", f"DO $$ BEGIN {changes} END $$")
+    with psycopg.connect(get_url(home)) as worker, psycopg.connect(get_url(home), autocommit=True) as server:
+        worker.execute("lock table service in row exclusive mode")
+        migrating = start_migrate(home, folder)
+        waiting = "select count(*) from pg_locks where not granted and mode = 'AccessExclusiveLock'"
+        wait_until(lambda: server.execute(waiting).fetchone() != (0,), seconds=20)
+        # The other order: it would be a deadlock if the migration kept this table.
+        worker.execute("lock table account in row exclusive mode")
+        worker.commit()
+
+    assert list_applied(migrating) == [NEXT]
+
+
+def test_a_migration_that_needs_the_database_alone_is_refused_while_processes_run(
+    migrated_store, home, next_migrations
+):
+    with (next_migrations / f"{NEXT}.py").open("a") as file:
+        file.write("\nneeds_stop = True\n")
+    with connection(), store().write_transaction():
+        now = store().now()
+        backlog.record_liveness(ProcessLiveness("worker", "worker:1", now), now)
+    refused = run_next(home, next_migrations, "migrate")
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(
+        f"tocsin: {NEXT} needs the database alone, and processes use it (worker):"
+    )
+    assert "stop Tocsin first" in refused.stderr
+    with connection(), store().write_transaction():
+        backlog.remove_process(ProcessLiveness("worker", "worker:1", now))
+    assert run_next(home, next_migrations, "migrate").stdout == f"applied {NEXT}\n"
 
 
 READ_ONLY_COMMANDS = ["why x", "oncall", "check", "simulate --service x --message y"]

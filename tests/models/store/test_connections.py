@@ -11,7 +11,7 @@ import pytest
 from models.store import postgresql_pool
 from models.store.limits import MAX_CONNECTIONS, WEB, Use
 from models.store.opening import open_store
-from models.store.store import STORE_ERRORS, connection, db
+from models.store.store import STORE_ERRORS, connection, db, store
 from tests.support import stores
 from tests.support.polling import wait_until
 
@@ -122,11 +122,24 @@ def test_a_host_without_a_reply_delays_all_threads_by_one_timeout(home, monkeypa
     assert seconds < 16
 
 
-def test_a_lost_host_keeps_its_locks_for_at_most_a_minute(empty_store):
+def test_the_server_ends_a_session_that_hangs_in_a_transaction_or_whose_host_is_lost(empty_store):
+    names = ("idle_in_transaction_session_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
+             "tcp_keepalives_count", "tcp_user_timeout")  # fmt: skip
     with connection():
-        setting = db.execute_sql("show idle_in_transaction_session_timeout").fetchone()
+        found = [db.execute_sql(f"show {name}").fetchone()[0] for name in names]
+        over_tcp = not db.execute_sql("select inet_client_addr() is null").fetchone()[0]
 
-    assert setting == ("1min",)
+    # On a Unix socket, the others read as zero.
+    assert found == ["15s", *(["5", "2", "2", "10000"] if over_tcp else "0000")]
+
+
+def test_a_read_transaction_may_compute_for_longer(empty_store):
+    with connection():
+        with store().read_transaction():
+            inside = db.execute_sql("show idle_in_transaction_session_timeout").fetchone()
+        after = db.execute_sql("show idle_in_transaction_session_timeout").fetchone()
+
+    assert (inside, after) == (("1min",), ("15s",))
 
 
 def test_work_that_hangs_leaves_connections_for_alerts_and_health_checks(empty_store):

@@ -40,6 +40,8 @@ def test_a_killed_supervisor_leaves_nothing_running(home):
         assert len(below) == 4
         wait_until(lambda: not any(is_running(pid) for pid in below))
 
+    assert "Traceback" not in up.log
+
 
 def test_a_stop_is_clean_and_a_second_start_finds_its_data(home):
     credentials = home / "credentials.json"

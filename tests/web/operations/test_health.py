@@ -80,7 +80,18 @@ def test_readyz_is_ready_without_redis_clock_and_mail(client):
         "mail": "not set",
         "channels": CHANNELS_WITHOUT_SETTINGS,
         "dead_letters": 0,
+        "locked_services": [],
     }
+
+
+def test_readyz_names_services_that_wait_for_a_lock_and_stays_200(client, monkeypatch, store):
+    monkeypatch.setattr(health, "list_locked_services", lambda now: ["a4f1"])
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["status"]) == (200, "degraded")
+    assert (answer.json["services"], answer.json["locked_services"]) == ("waiting", ["a4f1"])
+    page = client.get("/", headers={"Accept": "text/html"})
+    assert "A process that hangs has locked services" in page.text
 
 
 def test_readyz_shows_dead_letters_and_stays_ready(client, world, now):

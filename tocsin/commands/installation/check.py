@@ -14,6 +14,7 @@ from models.store.store import store
 from models.tables.accounts import Account
 from runtime.settings import Settings
 from schedules.oncall.shifts import format_local
+from tocsin.checks.locked_services import find_locked_services
 from tocsin.checks.redis_server import find_server
 from tocsin.checks.settings_of_processes import (
     find_bad_certificate,
@@ -113,6 +114,7 @@ def _add_findings_of_settings(
             *find_local_links(settings, now),
             *find_missing_listener(settings, now),
             *find_untrusted_proxies(now),
+            *find_locked_services(now),
             *find_bad_certificate(settings),
             *find_template_findings(settings),
         ]

@@ -28,6 +28,7 @@ from tests.support.scenarios.processed_alerts import process_alert
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.stores import get_settings
+from tocsin.checks import locked_services
 from tocsin.commands import read_only
 from tocsin.commands.installation.check import check
 from web.checks import findings
@@ -536,6 +537,14 @@ def test_a_channel_that_only_the_running_workers_can_use_is_no_problem(run, monk
         "minor: everybody: running processes (worker) use other values than this command of TOCSIN_SMTP_HOST:"
     )
     assert "relay" not in found
+
+
+def test_a_service_that_waits_for_a_lock_is_a_problem(run, world, monkeypatch):
+    monkeypatch.setattr(locked_services, "list_locked_services", lambda now: [world.service.unique_id])
+    result = run()
+
+    assert result.exit_code == 1
+    assert f"alerts and timers of service {world.service.unique_id} wait for a lock" in result.output
 
 
 def test_a_setting_that_the_running_workers_do_not_have_is_a_problem(run, show_process):
