@@ -26,7 +26,7 @@ def list_locked_services(now: datetime) -> list[str]:
     """
     if not store().has_long_writer(LOCKED_FOR_S):
         return []
-    waiting = _list_waiting(now)
+    waiting = _list_locked(now)
     locked = store().list_locked(Service, waiting) if waiting else set()
     if not locked:
         return []
@@ -36,7 +36,7 @@ def list_locked_services(now: datetime) -> list[str]:
     return [unique_id for (unique_id,) in query.limit(MAX_NAMED).tuples()]
 
 
-def _list_waiting(now: datetime) -> list[int]:
+def _list_locked(now: datetime) -> list[int]:
     since = now - timedelta(seconds=LOCKED_FOR_S)
     queries = (
         Receipt.select(Receipt.service).where(Receipt.state == 0, Receipt.service.is_null(False)),

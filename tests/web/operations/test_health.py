@@ -84,7 +84,7 @@ def test_readyz_is_ready_without_redis_clock_and_mail(client):
     }
 
 
-def test_readyz_names_services_that_wait_for_a_lock_and_stays_200(client, monkeypatch, store):
+def test_readyz_names_services_whose_lock_is_held_and_stays_200(client, monkeypatch, store):
     monkeypatch.setattr(health, "list_locked_services", lambda now: ["a4f1"])
     answer = client.get("/readyz")
 
