@@ -64,7 +64,7 @@ def _take_or_connect(cls: type[Connection], conninfo: str = "", **parameters: An
 
 def _reset(connection: Connection) -> bool:
     try:
-        connection.execute("reset all; select pg_advisory_unlock_all()")
+        connection.execute("reset all; discard temp; select pg_advisory_unlock_all()")
     except psycopg.Error:
         return False
     return True

@@ -3,7 +3,7 @@
 import pytest
 
 from models.domain.applications import KINDS
-from models.domain.enums import IntegrationType
+from models.domain.enums import IntegrationType, OutboundEvent
 from models.people import provisioning
 from models.store.ids import make_uuid
 from models.tables.accounts import CustomRole, User
@@ -29,7 +29,7 @@ def deliveries(ask, world, now) -> str:
     assert ask("POST", "/api/incidents/", body).status_code == 201
     if not OutboundDelivery.select().exists():
         OutboundDelivery.create(
-            unique_id=make_uuid(), target=target, incident=Incident.get(), event="incident.triggered",
+            unique_id=make_uuid(), target=target, incident=Incident.get(), event=OutboundEvent.TRIGGERED,
             created_at=now, next_attempt_at=now,
         )  # fmt: skip
     return f"/api/tocsin/integrations/{made.unique_id}/outbound/deliveries/"

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from models.domain.enums import MessageStatus, NotificationStatus
+from models.domain.reasons import make_reason
 from models.store.store import connection
 from models.tables.notifications import Message, Notification
 from models.write import notifications
@@ -18,6 +19,7 @@ from workers.alerts import process_lane
 from workers.delivery.attempts import DeliveryOutcome
 from workers.delivery.outbox import CLAIM, Claimed, DeliveryAttempt, record_attempt
 
+TAKEN = make_reason("text", text="taken")
 PENDING_LOCKS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
@@ -38,10 +40,10 @@ def test_a_delivery_locks_notifications_in_the_same_order_as_a_lane(world, now, 
         Claimed(first.message_id),
         now,
         DeliveryOutcome.SENT,
-        "taken",
+        TAKEN,
         1,
         (second.id, first.id),
-        {third.id: "resolved"},
+        {third.id: TAKEN},
     )
 
     def deliver_all():
@@ -84,7 +86,7 @@ def test_a_piece_waits_for_no_delivery_of_a_message_of_the_same_body(
     (message,) = Message.select()
     Message.update(claimed_until=store.now() + CLAIM).execute()
     included = tuple(notification.id for notification in Notification.select())
-    sent = DeliveryAttempt(Claimed(message.id), now, DeliveryOutcome.SENT, "taken", 1, included)
+    sent = DeliveryAttempt(Claimed(message.id), now, DeliveryOutcome.SENT, TAKEN, 1, included)
     real, deliveries, errors = notifications.find_shared, [], []
 
     def deliver():
