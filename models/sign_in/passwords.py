@@ -1,4 +1,4 @@
-"""Passwords: stored as Argon2id hashes, and checked in the same time whoever has one."""
+"""Passwords: stored as Argon2id hashes. A check takes the same time whether or not a person has one."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -46,7 +46,7 @@ def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
 
 
 class OpenPages:
-    """Lists of incidents in browsers, each of which asks every POLL_S whether it has changed."""
+    """Lists of incidents in browsers. Each browser asks every POLL_S whether its list has changed."""
 
     accepted: list[str] = []
 

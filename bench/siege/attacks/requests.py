@@ -1,4 +1,4 @@
-"""Attacks with requests, each of which gets an answer."""
+"""Attacks with requests. The next one follows after the answer."""
 
 import threading
 from collections import Counter
