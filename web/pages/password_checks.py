@@ -9,13 +9,13 @@ from web.http.errors import Busy
 # Each check of a password takes 19 MiB and some hundredths of a second of a core.
 MAX_CHECKS = 1
 # A request that waits occupies one of the threads of pages. So many come from one client at the same time
-# (limits.PASSWORD_BURST_OF_CLIENT).
+# (attempts.PASSWORD_BURST_OF_CLIENT).
 MAX_PENDING = 14
 CHECK_TIMEOUT_S = 4.0
 BUSY = "Too many people sign in at the moment. Try again in a few seconds."
 
 
-class Places:
+class CheckPlaces:
     """The places for checks at the same time, and for those that wait for one."""
 
     def __init__(self, checks: int, pending: int) -> None:
@@ -38,6 +38,6 @@ class Places:
             self.all.release()
 
 
-of_strangers = Places(MAX_CHECKS, MAX_PENDING)
+of_strangers = CheckPlaces(MAX_CHECKS, MAX_PENDING)
 # For people in browsers that they have used before, so that no stranger keeps them waiting.
-of_known = Places(1, 4)
+of_known = CheckPlaces(1, 4)

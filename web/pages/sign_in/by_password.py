@@ -29,8 +29,8 @@ def sign_in() -> Response:
     path = forms.find_next(request.form.get("next"))
     address = request.form.get("address", "").strip()
     password = request.form.get("password", "")
-    person = _find_known(address)
-    known = _check_known(person, password) if person is not None else None
+    person, device = _find_known(address)
+    known = _check_known(person, device, password) if person is not None else None
     if person is not None and known:
         signed_in.start(person, "password", lambda: passwords.is_current(person, known))
         return redirect_to(path)
@@ -62,22 +62,22 @@ def sign_in() -> Response:
     return redirect_to(path)
 
 
-def _find_known(address: str) -> User | None:
-    """Return the member with this address who has last signed in with this browser."""
+def _find_known(address: str) -> tuple[User | None, str]:
+    """Return the member with this address who has last signed in with this browser, and the browser's ID."""
     known = clients.find_known()
     if known is None:
-        return None
-    user: User | None = User.get_or_none(User.username == known[0], User.removed_at.is_null())
-    return user if user is not None and is_same_address(user.email, address) else None
+        return None, ""
+    username, device = known
+    user: User | None = User.get_or_none(User.username == username, User.removed_at.is_null())
+    return user if user is not None and is_same_address(user.email, address) else None, device
 
 
-def _check_known(person: User, password: str) -> str | None:
+def _check_known(person: User, device: str, password: str) -> str | None:
     """Return the hash of the person's password if this is it; "": it is not; None: too many attempts.
 
     What strangers do with the address neither counts here nor keeps the person waiting.
     """
-    known = clients.find_known()
-    attempt = (attempts.PASSWORD_OF_BROWSER, f"{person.username} {known[1] if known else ''}")
+    attempt = (attempts.PASSWORD_OF_BROWSER, f"{person.username} {device}")
     try:
         attempts.count([attempt], now())
     except TooMany:
