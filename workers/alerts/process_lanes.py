@@ -68,12 +68,15 @@ class CommonResult:
 def run(lanes: Sequence[int], segment: Segment, now: datetime | None = None) -> CommonResult:
     """Process these lanes, those of one account in one transaction. `now` replaces the clock of the database.
 
-    The segment must be the whole pipeline. Enqueue the channels that have messages to send.
+    Earlier lanes come first. The segment must be the whole pipeline. Enqueue the channels that have messages
+    to send.
     """
     result = CommonResult()
     accounts: dict[int, list[int]] = {}
-    for row, account in load_accounts(lanes).items():
-        accounts.setdefault(account, []).append(row)
+    account_of = load_accounts(lanes)
+    for row in lanes:
+        if row in account_of:
+            accounts.setdefault(account_of[row], []).append(row)
     for account, rows in accounts.items():
         result.add(_run_account(account, rows, segment, now))
     return result

@@ -250,6 +250,15 @@ def test_a_batch_locks_a_limited_number_of_lanes(places, now, monkeypatch):
     assert (len(result.done), result.left) == (2, [places[2].service.id])
 
 
+def test_lanes_share_a_transaction_in_the_given_order(places, now, monkeypatch):
+    """PostgreSQL reads rows in any order; the lane that has been pending for longest comes first."""
+    monkeypatch.setattr(process_lanes, "MAX_LANES", 2)
+    for place in places:
+        accept_critical(place, now)
+
+    assert run(places[::-1]).left == [places[0].service.id]
+
+
 def test_lanes_beyond_the_limit_of_a_batch_are_left(places, now, monkeypatch):
     monkeypatch.setattr(process_lanes._batch_size, "limit", 3)
     for place in places:
