@@ -11,14 +11,14 @@ from time import monotonic
 from bench import run_rows
 from bench.load import Accepted, Loader, NoAnswer
 from bench.run import percentile
-from bench.servers.instance import start_own_instance, wait_until
+from bench.servers.instance import find_free_port, start_own_instance, wait_until
 from bench.servers.postgres import create_own_database
 from bench.servers.processes import Meter, OtherLoad, Process
 from bench.servers.sink import Sink
 from bench.siege.attacks import build_attacks
 from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.attacks.held_connections import permit_open_files
-from bench.siege.tenants import create_tenant
+from bench.siege.tenants import MAIL_DOMAIN, create_tenant
 from bench.traffic import Request, Traffic
 from models.store.opening import open_store
 from models.store.store import connection, db
@@ -44,14 +44,25 @@ class Besieged:
     url: str
     sink: Sink
     processes: Callable[[], list[Process]]
+    mail_port: int
+
+
+def _build_settings() -> dict[str, str]:
+    """Return settings of an instance that receives mails, and sends webhooks to hosts of this machine."""
+    return {
+        "mail_in_domain": MAIL_DOMAIN,
+        "mail_in_port": str(find_free_port()),
+        "webhook_networks": "127.0.0.0/8",
+    }
 
 
 @contextmanager
 def start_on_sqlite() -> Iterator[Besieged]:
-    with start_own_instance() as (instance, sink):
+    settings = _build_settings()
+    with start_own_instance(**settings) as (instance, sink):
         open_store("", instance.home)
         try:
-            yield Besieged("SQLite", instance.url, sink, instance.processes)
+            yield Besieged("SQLite", instance.url, sink, instance.processes, int(settings["mail_in_port"]))
         finally:
             db.close_all()
 
@@ -61,10 +72,17 @@ def start_on_postgres(server: str) -> Iterator[Besieged]:
     """Start an instance on a new database of this server. Raise ServerUnavailable."""
     with ExitStack() as stack:
         database = stack.enter_context(create_own_database(server))
-        instance, sink = stack.enter_context(start_own_instance(database_url=database.url))
+        settings = _build_settings()
+        instance, sink = stack.enter_context(start_own_instance(database_url=database.url, **settings))
         open_store(database.url, instance.home)
         stack.callback(db.close_all)
-        yield Besieged("PostgreSQL", instance.url, sink, lambda: instance.processes() + database.backends())
+        yield Besieged(
+            "PostgreSQL",
+            instance.url,
+            sink,
+            lambda: instance.processes() + database.backends(),
+            int(settings["mail_in_port"]),
+        )
 
 
 @dataclass(slots=True)
@@ -159,7 +177,7 @@ class Siege:
         permit_open_files(self.sizes.idle_connections + self.sizes.dripping_connections)
         # The first rows of a tenant wait for nobody, so the other tenant exists before the attack.
         address = target.url + create_tenant(target.url, "other").generic.path
-        attacks = build_attacks(create_tenant(target.url, "attacker"), self.sizes)
+        attacks = build_attacks(create_tenant(target.url, "attacker", target.mail_port), self.sizes)
         rest = _measure_rest(target)
         by_itself = {
             attack.name: self._measure_by_itself(attack, address, target)

@@ -17,6 +17,8 @@ from models.tables.teams import EscalationPolicy
 # The ID of the application whose messages Amazon SNS signs.
 CLOUDWATCH = "1ef0e211-82fb-454a-96c4-20bd26ebdcab"
 SETUP_S = 30.0
+# The domain of the addresses at which the instance receives alerts by mail.
+MAIL_DOMAIN = "siege.invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Integration:
     """The paths are those of its webhook, its alert rules and its set-up."""
 
     unique_id: str
+    key: str
     path: str
     rules_path: str
     source_path: str
@@ -31,7 +34,10 @@ class Integration:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """An account with one person, who gets mail. Each integration has its own service."""
+    """An account with one person, who gets mail. Each integration has its own service.
+
+    `mail_port` is that of the instance's server for alerts by mail; 0: it has none.
+    """
 
     base_url: str
     token: str
@@ -41,6 +47,7 @@ class Tenant:
     # The cookie of a person who is signed in, and the path of a calendar feed.
     cookie: dict[str, str]
     calendar_path: str
+    mail_port: int = 0
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
         """Send a request of the interface. Raise RuntimeError if the answer is not 2xx."""
@@ -66,7 +73,7 @@ class Tenant:
         return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
 
 
-def create_tenant(base_url: str, name: str) -> Tenant:
+def create_tenant(base_url: str, name: str, mail_port: int = 0) -> Tenant:
     """Create a tenant with rows of its own in the open store."""
     now = datetime.now(UTC)
     with connection(), store().write_transaction():
@@ -79,6 +86,7 @@ def create_tenant(base_url: str, name: str) -> Tenant:
             made = provisioning.create_integration(service, application, application, owner, now)
             found[application] = Integration(
                 made.unique_id,
+                made.integration_key,
                 f"/api/integration/{APPLICATIONS[application].extension}/{made.integration_key}/",
                 f"/api/account/teams/{team.unique_id}/services/{service.unique_id}"
                 f"/integrations/{made.unique_id}/transformers/",
@@ -88,7 +96,7 @@ def create_tenant(base_url: str, name: str) -> Tenant:
         secret = sessions.start(owner, "password", sessions.Browser("siege", "127.0.0.1"), now)
     cookie = {"Cookie": f"tocsin-session={secret}"}
     calendar = get(base_url, "/api/tocsin/calendar/", token)["url"]
-    return Tenant(base_url, token, *found.values(), cookie, urlsplit(str(calendar)).path)
+    return Tenant(base_url, token, *found.values(), cookie, urlsplit(str(calendar)).path, mail_port)
 
 
 def get(base_url: str, path: str, token: str) -> dict[str, object]:

@@ -11,7 +11,8 @@ from bench.siege.attacks import (
     open_connections,
     pages,
     questions,
-    slow_mail,
+    silent_mail,
+    slow_targets,
     unsigned_messages,
     wrong_passwords,
 )
@@ -24,7 +25,8 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     wrong_passwords.build,
     unsigned_messages.build,
     open_connections.build,
-    slow_mail.build,
+    silent_mail.build,
+    slow_targets.build,
     pages.build,
 )
 
