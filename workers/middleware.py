@@ -116,7 +116,7 @@ class ShowLiveness(dramatiq.Middleware):
     """Write the sign of life of this process while its worker runs, with its settings."""
 
     def __init__(self) -> None:
-        self._settings: dict[str, object] | None = None
+        self._settings: dict[str, object] = {}
 
     def configure(self, settings: Settings) -> None:
         self._settings = list_values(settings)

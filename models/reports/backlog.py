@@ -221,7 +221,7 @@ class ProcessLiveness:
     """The liveness of one process. `row` is its unique name.
 
     `seen_at` is its last sign of life. Since `unbroken_since`, no sign of life was late. `settings` are its
-    settings by variable, without values of secrets; None: a process of an older version.
+    settings by variable, without values of secrets.
     """
 
     kind: str
@@ -229,7 +229,7 @@ class ProcessLiveness:
     started_at: datetime
     seen_at: datetime = EPOCH
     unbroken_since: datetime = EPOCH
-    settings: Mapping[str, object] | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
@@ -290,10 +290,8 @@ def _load_processes(*conditions: peewee.Expression) -> list[ProcessLiveness]:
             row.process,
             datetime.fromisoformat(row.detail["since"]),
             row.at,
-            datetime.fromisoformat(row.detail["unbroken_since"])
-            if "unbroken_since" in row.detail
-            else row.at,
-            row.detail.get("settings"),
+            datetime.fromisoformat(row.detail["unbroken_since"]),
+            row.detail["settings"],
         )
         for row in Liveness.select().where(*conditions)
     ]

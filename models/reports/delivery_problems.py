@@ -41,9 +41,8 @@ def list_delivery_problems(settings: Settings, account: Account, now: datetime) 
 
 
 def list_worker_values(now: datetime) -> list[Values]:
-    """Return the settings of each running worker. Processes of older versions do not show theirs."""
-    live = (process for process in backlog.list_live(now) if process.kind == "worker")
-    return [process.settings for process in live if process.settings is not None]
+    """Return the settings of each running worker."""
+    return [process.settings for process in backlog.list_live(now) if process.kind == "worker"]
 
 
 def describe_problem(values: Values, contact_type: int) -> str | None:

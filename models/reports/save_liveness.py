@@ -26,7 +26,7 @@ STOP_TIMEOUT_S = 2.0
 class LivenessKeeper:
     """Write the sign of life of one process until stop() is called."""
 
-    def __init__(self, kind: str, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(self, kind: str, settings: Mapping[str, object]) -> None:
         """`settings` are shown by `tocsin check`: they have no values of secrets."""
         self._kind = kind
         self._settings = settings

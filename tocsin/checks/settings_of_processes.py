@@ -82,7 +82,7 @@ def find_other_settings(settings: Settings, now: datetime) -> Iterator[Finding]:
     own = list_values(settings)
     kinds: dict[str, set[str]] = {}
     for process in backlog.list_live(now):
-        for name, value in (process.settings or {}).items():
+        for name, value in process.settings.items():
             if name in own and name not in NOT_COMPARED and own[name] != value:
                 kinds.setdefault(name, set()).add(process.kind)
     if kinds:
@@ -101,8 +101,7 @@ def find_missing_listener(settings: Settings, now: datetime) -> Iterator[Finding
     needing = [list_values(settings), *list_worker_values(now)]
     for job in JOBS:
         is_needed = any(job.is_needed(values) for values in needing)
-        # A listener of an older version does not show its settings.
-        is_served = any(values is None or job.is_needed(values) for values in listening)
+        is_served = any(job.is_needed(values) for values in listening)
         if living and is_needed and not is_served:
             title = next(spec.title for spec in CHANNELS.values() if spec.name == job.name)
             verb = "are" if len(job.variables) > 1 else "is"
@@ -112,7 +111,7 @@ def find_missing_listener(settings: Settings, now: datetime) -> Iterator[Finding
                 " `tocsin listener`"
             )
             yield Finding("no_listener", "", ABOUT, what)
-    is_received = any(values is None or _has_mail(values) for values in listening)
+    is_received = any(map(_has_mail, listening))
     if living and any(map(_has_mail, needing)) and not is_received:
         what = (
             "TOCSIN_MAIL_IN_DOMAIN is set, but no listener runs with it, so Tocsin receives no alerts by"

@@ -10,7 +10,7 @@ from tests.support.polling import wait_until
 
 
 def test_a_process_is_live_from_its_start_until_its_stop(store):
-    keeper = LivenessKeeper("worker")
+    keeper = LivenessKeeper("worker", {})
     keeper.start()
     wait_until(lambda: [life.kind for life in backlog.list_live(store.now())] == ["worker"])
     keeper.stop()
@@ -39,7 +39,7 @@ def test_liveness_is_written_again_after_an_error_of_the_store(store, monkeypatc
         real(*arguments)
 
     monkeypatch.setattr(backlog, "record_liveness", fail_at_first)
-    keeper = LivenessKeeper("web")
+    keeper = LivenessKeeper("web", {})
     keeper.start()
     wait_until(lambda: [life.kind for life in backlog.list_live(store.now())] == ["web"])
     keeper.stop()
