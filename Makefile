@@ -32,9 +32,10 @@ NO_OTHERS := not faults and not siege and not wheel and not schemathesis
 test: $(VENV)/dev.stamp
 	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(TIMED) $(BIN)/python -m pytest -m "not processes and $(NO_OTHERS)" -n 2
 
-# Tests that start tocsin, a browser or another program. Those of one file share its servers.
+# Tests that start tocsin, a browser or another program. Those of one file share its servers. They often wait, so that
+# three tests run beside each other.
 test-processes: $(VENV)/dev.stamp
-	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(TIMED) $(BIN)/python -m pytest -m "processes and $(NO_OTHERS)" -n 2 \
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(TIMED) $(BIN)/python -m pytest -m "processes and $(NO_OTHERS)" -n 3 \
 		--dist loadfile
 
 # The tests without a database, the style and the types: before each commit.
@@ -73,9 +74,9 @@ schemathesis: $(VENV)/dev.stamp
 # On PostgreSQL, with two workers, if TEST_DATABASE_URL is set.
 FAULTS ?= tests/faults
 
-# Most of the time is waiting, so that two tests run beside each other.
+# Most of the time is waiting, so that three tests run beside each other.
 faults: $(VENV)/dev.stamp
-	@$(TIMED) $(BIN)/python -m pytest $(FAULTS) -m faults -n 2
+	@$(TIMED) $(BIN)/python -m pytest $(FAULTS) -m faults -n 3
 
 # What each page looks like on a phone and on a desktop, into docs/pages/. Look at each one before a commit.
 pages: $(VENV)/dev.stamp

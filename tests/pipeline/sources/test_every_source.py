@@ -192,7 +192,7 @@ def test_any_json_is_alerts_or_a_refusal_that_names_the_field(kind, value):
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=describe)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_a_body_with_any_values_in_its_fields_is_read(fixture, data):
     parse(fixture.kind, spoil(fixture.body, data), fixture.headers)
