@@ -26,6 +26,8 @@ class DueScans:
         self._stopping = threading.Event()
 
     def __enter__(self) -> "DueScans":
+        # Alerts are accepted before Redis runs.
+        wait_until(self._is_running)
         self._thread.start()
         wait_until(lambda: self._at)
         return self
@@ -34,6 +36,12 @@ class DueScans:
         self._stopping.set()
         self._thread.join()
         self._client.close()
+
+    def _is_running(self) -> bool:
+        try:
+            return bool(self._client.ping())
+        except redis.ConnectionError:
+            return False
 
     def _listen(self) -> None:
         with self._client.monitor() as seen:
