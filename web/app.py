@@ -14,6 +14,7 @@ from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization
 from web.http.limits.inputs import LimitedRequest, limit_headers
 from web.http.limits.places import hold_place
+from web.http.query_names import OWN_PATH, require_known
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
@@ -121,6 +122,8 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
             g.viewer = found
         elif route.auth == "form" and route.method == "POST":
             forms.check_token()
+        if route.path.startswith(OWN_PATH) and request.method == "GET":
+            require_known(request.args, route.query_names)
         with hold_place(g.viewer.account.account_identifier) if _is_dear(route) else nullcontext():
             result = route.view(**ids)
             if isinstance(result, Response | tuple):

@@ -49,6 +49,7 @@ from web.http.fields import Schema
 from web.http.limits.inputs import PAGE_BYTES
 from web.http.openapi import document, summaries
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
+from web.http.query_names import PAGE_NAMES
 from web.http.rate_limit import Limits
 from web.http.resource import Resource
 from web.incidents import (
@@ -170,6 +171,18 @@ class Route:
     guest: Callable[[], Response] | None = None
     deprecated: bool = False
     documented: bool = True
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether the request can name a page."""
+        answer = self.response or self.doc_response
+        return self.paged or (answer is not None and {"next", "results"} <= set(answer.fields))
+
+    @property
+    def query_names(self) -> list[str]:
+        """The names of all query parameters."""
+        fields = self.query.load_fields.items() if self.query else ()
+        return [*(field.data_key or name for name, field in fields), *(PAGE_NAMES if self.has_pages else ())]
 
 
 # The tag of pages: they also answer HEAD.
@@ -371,7 +384,7 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY, is_dear=True),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
     *crud("Incidents", f"{OWN_INCIDENT}/tasks/", tasks.INCIDENT_TASKS),
-    route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", response=traced.INCIDENTS),
+    route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", query=filters.FILTER, response=traced.INCIDENTS),
     route("Incidents", "GET", f"{OWN_INCIDENT}/", traced.retrieve, permission="incident_read", response=traced.INCIDENT),
     route("Incidents", "GET", f"{OWN_INCIDENT}/alerts/", traced.list_alerts, permission="incident_read", doc_response=traced.ALERTS),
     route("Integrations", "GET", "/api/tocsin/integrations/<integration_id>/alerts/", traced.list_alerts_of_integration, permission="incident_read", doc_response=traced.ALERTS),

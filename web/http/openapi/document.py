@@ -412,16 +412,11 @@ def _list_parameters(route: Any) -> list[dict[str, object]]:
         }
         for name in _ARGUMENT.findall(route.path)
     ]
-    parameters = PAGE_PARAMETERS if _is_paged(route) else ()
+    parameters = PAGE_PARAMETERS if route.has_pages else ()
     in_query = [
         {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in parameters
     ]
     return in_path + in_query
-
-
-def _is_paged(route: Any) -> bool:
-    answer = route.response or route.doc_response
-    return route.paged or (answer is not None and {"next", "results"} <= set(answer.fields))
 
 
 def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
