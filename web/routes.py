@@ -10,6 +10,7 @@
 - `page(method, path, view, permission=...)` declares a page for people who are signed in
   (web/pages/signed_in.py). `guest` is shown to others instead of the sign-in page. With `auth="form"` it is for
   everybody, and its forms have a CSRF token.
+- A GET also answers HEAD, unless its view does something (web/app.py).
 - `needs_store=False` serves without a connection to the store.
 - `is_dear=True`: the work is dear, so that accounts take turns. Acknowledge, resolve, and what providers and
   health checks send are never dear.
@@ -185,7 +186,7 @@ class Route:
         return [*(field.data_key or name for name, field in fields), *(PAGE_NAMES if self.has_pages else ())]
 
 
-# The tag of pages: they also answer HEAD.
+# The tag of pages.
 PAGE_TAG = "Pages"
 # The longest body of the page with a postmortem. It may have 100,000 characters; é takes 6 bytes in a form.
 POSTMORTEM_BYTES = 300 * 1024
@@ -451,7 +452,6 @@ ROUTES: tuple[Route, ...] = (
     route("Pages", "POST", "/join/<token>/browser/", join.add_browser, auth=None, status=201, body=browser_push.SUBSCRIPTION, documented=False),
     # --- calendars -----------------------------------------------------------------------------------
     route("Pages", "GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
-    route("Pages", "HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
 )  # fmt: skip
 
 # The pages, which are no part of the interface.

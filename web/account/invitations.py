@@ -29,7 +29,7 @@ class InviteeSchema(Schema):
     last_name = Text()
     email = Email(required=True, limit=254, metadata=explain("The address to which the invitation is sent."))
     role = Choice(
-        AccountRole, metadata=explain("The role in the account; default: 3. An invitation cannot give 1.")
+        (AccountRole.ADMIN, AccountRole.USER), metadata=explain("The role in the account; default: 3.")
     )
 
 
