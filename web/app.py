@@ -14,12 +14,14 @@ from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization
 from web.http.limits.inputs import LimitedRequest, limit_headers
 from web.http.limits.places import hold_place
+from web.http.query_names import OWN_PATH, require_known
 from web.http.response_headers import add_headers
 from web.ingest import events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
 from web.pages import forms, signed_in, start
-from web.routes import PAGE_TAG, PAGES, ROUTES, Route
+from web.pages.sign_in import by_provider
+from web.routes import PAGES, ROUTES, Route
 
 # For all operations except those that accept alerts: these set request.max_content_length themselves. The
 # limit of a page is in its line of web/routes.py.
@@ -37,6 +39,9 @@ INGEST_VIEWS = (
     victorops.alert,
     alertmanager.push,
 )
+
+# A GET of these does something, so they answer no HEAD: programs that look at a link send it.
+ACTING_VIEWS = (*INGEST_VIEWS, by_provider.begin, by_provider.finish)
 
 # A body of more bytes is dear work.
 MAX_CHEAP_BYTES = 64 * 1024
@@ -86,13 +91,15 @@ def group_by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
 
 
 def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
-    if "GET" in routes and routes["GET"].tag == PAGE_TAG:
-        # The server leaves out the body.
+    if "GET" in routes and routes["GET"].view not in ACTING_VIEWS:
         routes = {**routes, "HEAD": routes["GET"]}
     allowed = [*routes, "OPTIONS"]
 
     def dispatch(**ids: str) -> Response:
         route = routes.get(request.method)
+        if request.method == "HEAD" and route is not None:
+            # The view answers as to GET. The server leaves out the body.
+            request.method = "GET"
         if route is not None:
             return serve(route, ids)
         if request.method == "OPTIONS":
@@ -121,6 +128,8 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
             g.viewer = found
         elif route.auth == "form" and route.method == "POST":
             forms.check_token()
+        if route.path.startswith(OWN_PATH) and request.method == "GET":
+            require_known(request.args, route.query_names)
         with hold_place(g.viewer.account.account_identifier) if _is_dear(route) else nullcontext():
             result = route.view(**ids)
             if isinstance(result, Response | tuple):

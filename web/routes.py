@@ -10,6 +10,7 @@
 - `page(method, path, view, permission=...)` declares a page for people who are signed in
   (web/pages/signed_in.py). `guest` is shown to others instead of the sign-in page. With `auth="form"` it is for
   everybody, and its forms have a CSRF token.
+- A GET also answers HEAD, unless its view does something (web/app.py).
 - `needs_store=False` serves without a connection to the store.
 - `is_dear=True`: the work is dear, so that accounts take turns. Acknowledge, resolve, and what providers and
   health checks send are never dear.
@@ -49,6 +50,7 @@ from web.http.fields import Schema
 from web.http.limits.inputs import PAGE_BYTES
 from web.http.openapi import document, summaries
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
+from web.http.query_names import PAGE_NAMES
 from web.http.rate_limit import Limits
 from web.http.resource import Resource
 from web.incidents import (
@@ -171,8 +173,20 @@ class Route:
     deprecated: bool = False
     documented: bool = True
 
+    @property
+    def has_pages(self) -> bool:
+        """Whether the request can name a page."""
+        answer = self.response or self.doc_response
+        return self.paged or (answer is not None and {"next", "results"} <= set(answer.fields))
 
-# The tag of pages: they also answer HEAD.
+    @property
+    def query_names(self) -> list[str]:
+        """The names of all query parameters."""
+        fields = self.query.load_fields.items() if self.query else ()
+        return [*(field.data_key or name for name, field in fields), *(PAGE_NAMES if self.has_pages else ())]
+
+
+# The tag of pages.
 PAGE_TAG = "Pages"
 # The longest body of the page with a postmortem. It may have 100,000 characters; é takes 6 bytes in a form.
 POSTMORTEM_BYTES = 300 * 1024
@@ -371,7 +385,7 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY, is_dear=True),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
     *crud("Incidents", f"{OWN_INCIDENT}/tasks/", tasks.INCIDENT_TASKS),
-    route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", response=traced.INCIDENTS),
+    route("Incidents", "GET", "/api/tocsin/incidents/", traced.index, permission="incident_read", query=filters.FILTER, response=traced.INCIDENTS),
     route("Incidents", "GET", f"{OWN_INCIDENT}/", traced.retrieve, permission="incident_read", response=traced.INCIDENT),
     route("Incidents", "GET", f"{OWN_INCIDENT}/alerts/", traced.list_alerts, permission="incident_read", doc_response=traced.ALERTS),
     route("Integrations", "GET", "/api/tocsin/integrations/<integration_id>/alerts/", traced.list_alerts_of_integration, permission="incident_read", doc_response=traced.ALERTS),
@@ -438,7 +452,6 @@ ROUTES: tuple[Route, ...] = (
     route("Pages", "POST", "/join/<token>/browser/", join.add_browser, auth=None, status=201, body=browser_push.SUBSCRIPTION, documented=False),
     # --- calendars -----------------------------------------------------------------------------------
     route("Pages", "GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
-    route("Pages", "HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
 )  # fmt: skip
 
 # The pages, which are no part of the interface.

@@ -9,6 +9,7 @@ from models.domain.identity import ALPHABET
 from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
 from tests.support.contract.requests import build_body, free_policy, get_path, with_alert
+from tests.support.offenders import list_offenders
 from web.routes import ROUTES
 
 __all__ = ["with_alert"]
@@ -40,6 +41,20 @@ def test_each_response_has_its_status_and_keys_and_is_as_described(ask, samples,
             continue
         assert_keys(row, answer.json, for_client=scheme == "Token")
         assert described.find_mismatches(described.schema(row), answer.json) == [], name(row)
+
+
+def test_head_is_answered_as_get_where_get_only_reads(ask, samples):
+    def check(row):
+        path = get_path(row, samples)
+        head, got = ask("HEAD", path), ask("GET", path)
+        if row.path.endswith("heartbeat/<integration_key>/"):
+            assert (head.status_code, "HEAD" in head.headers["Allow"]) == (405, False)
+        else:
+            assert (head.status_code, head.data) == (got.status_code, b"")
+            assert head.headers["Content-Type"] == got.headers["Content-Type"]
+
+    read = [row for row in tried(OPERATIONS) if row.method == "GET"]
+    assert list_offenders(check, read, name) == []
 
 
 def assert_keys(row: Row, answer: Any, *, for_client: bool) -> None:

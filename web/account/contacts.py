@@ -3,6 +3,7 @@
 The operation of the interface specification creates only e-mail contacts.
 """
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from flask import current_app
@@ -30,10 +31,26 @@ from web.http.resource import config_transaction, lock_row
 from workers import queue
 
 
+class _NewContactTypes(Mapping[int, str]):
+    """The contact types that this operation creates, with their names. A browser creates its own contact."""
+
+    def __getitem__(self, number: int) -> str:
+        channel = CHANNELS.get(number)
+        if channel is None or channel.verification is Verification.BROWSER:
+            raise KeyError(number)
+        return CONTACT_TYPES[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return (number for number in CONTACT_TYPES if number in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class NewContactSchema(Schema):
     name = Text(required=True)
     contact_type = Choice(
-        names=CONTACT_TYPES,
+        names=_NewContactTypes(),
         required=True,
         metadata=explain("The channel of the contact. The operator must have configured it."),
     )
@@ -117,14 +134,10 @@ def link(**ids: str) -> dict[str, object]:
 
 def _find_channel(contact_type: int) -> ChannelSpec:
     """Return the channel of this contact type, if contacts of it can be created here."""
-    channel = CHANNELS.get(contact_type)
-    if channel is None:
-        reject("contact_type", "Nothing can be sent to contacts of this type yet.")
+    channel = CHANNELS[contact_type]
     missing = find_missing_setting(contact_type)
     if missing is not None:
         reject("contact_type", f"The operator has not configured this channel: {missing} is not set.")
-    if channel.verification is Verification.BROWSER:
-        reject("contact_type", "Only a browser can create a contact of this type, on its page in Tocsin.")
     return channel
 
 

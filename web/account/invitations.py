@@ -7,18 +7,18 @@ from models.contacts.messages import create_invitation, find_last_invitation
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TeamRole
 from models.people import provisioning
-from models.store.ids import make_uuid
 from models.store.store import store
-from models.tables.accounts import Account, get_display_name
+from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon
-from web.account.members import require_grantable, require_unused
+from web.account.members import require_grantable
 from web.account.message_limits import MIN_INTERVAL, count_invitation
 from web.http import access, audited, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
+from web.teams.teams import add_member
 from workers import queue
 
 
@@ -29,7 +29,7 @@ class InviteeSchema(Schema):
     last_name = Text()
     email = Email(required=True, limit=254, metadata=explain("The address to which the invitation is sent."))
     role = Choice(
-        AccountRole, metadata=explain("The role in the account; default: 3. An invitation cannot give 1.")
+        (AccountRole.ADMIN, AccountRole.USER), metadata=explain("The role in the account; default: 3.")
     )
 
 
@@ -52,7 +52,11 @@ INVITATIONS = InvitationsSchema()
 
 
 def invite() -> TeamMember:
-    """Invite a person to the account and into a team."""
+    """Invite a person to the account and into a team.
+
+    A person who is in the account already is only added to the team, as user; role and names stay. For a
+    person who is in the team, the answer is the membership.
+    """
     account = access.access_account(viewer())
     values = serialization.read_body()
     with config_transaction():
@@ -62,7 +66,10 @@ def invite() -> TeamMember:
 
 
 def invite_many() -> list[TeamMember]:
-    """Invite several persons to the account and into a team. If there is an error, nobody is invited."""
+    """Invite several persons to the account and into a team. If there is an error, nobody is invited.
+
+    People who are in the account already are only added to the team.
+    """
     account = access.access_account(viewer())
     values = serialization.read_body()
     with config_transaction():
@@ -98,14 +105,27 @@ def _find_team(account: Account, team_id: str) -> Team:
 
 
 def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
+    """Return the membership of this person in the team. The account is locked."""
+    email = person.pop("email")
+    member = provisioning.find_member(account, email)
+    if member is not None:
+        return _add_to_team(team, member)
     role = AccountRole(person.pop("role", AccountRole.USER))
     require_grantable(role)
-    email = person.pop("email")
-    require_unused(account, email)
     count_invitation(viewer().user, email)
     user = provisioning.create_user(account, email, role, now(), **person)
     create_invitation(user, get_display_name(viewer().user), now())
     audited.record(user, "invited", f"as {role.name.lower()} into {team.name}")
-    return TeamMember.create(
-        unique_id=make_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
-    )
+    return add_member(team, user, TeamRole.USER)
+
+
+def _add_to_team(team: Team, user: User) -> TeamMember:
+    """Return the membership of a person of the account, who is added to the team if it has none.
+
+    Tools that manage what exists (Terraform) remove a person from a team and invite the person again.
+    """
+    found: TeamMember | None = TeamMember.get_or_none(TeamMember.team == team, TeamMember.user == user)
+    if found is not None:
+        return found
+    audited.record_rights(user, "team_changed", f"user of {team.name}")
+    return add_member(team, user, TeamRole.USER)

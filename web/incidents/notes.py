@@ -11,6 +11,7 @@ from models.domain.reasons import make_reason
 from models.store.ids import make_short_id
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
+from pipeline.sources.reading.cleaning import SUMMARY_LIMIT
 from web.http import access, client_profile, paging, serialization
 from web.http.auth import now, viewer
 from web.http.fields import Moment, Number, RawData, Schema, Text, Username, explain
@@ -29,11 +30,16 @@ RULE_AUTHOR = "Alert rule"
 
 
 class NoteText(Summary):
-    """A text with one or more lines that is not blank."""
+    """A text with one or more lines that is not blank. It is refused, not truncated: a person wrote it."""
 
-    default_error_messages = {"blank": "This may not be blank."}
+    default_error_messages = {
+        "blank": "This may not be blank.",
+        "too_long": f"Longer than maximum length {SUMMARY_LIMIT}.",
+    }
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
+        if isinstance(value, str) and len(value.strip()) > SUMMARY_LIMIT:
+            raise self.make_error("too_long")
         text = super()._deserialize(value, attr, data, **kwargs)
         if not text:
             raise self.make_error("blank")
@@ -48,7 +54,10 @@ class IncidentNoteSchema(Schema):
     user = Username(
         dump_only=True, metadata=explain("The username of the author; null: an alert rule wrote the note.")
     )
-    note = NoteText(required=True, metadata=explain("The text of the note, at most 16,384 characters."))
+    note = NoteText(
+        required=True,
+        metadata=explain("The text of the note, at most 16,384 characters; a longer one is refused."),
+    )
     user_name = fields.Function(
         lambda row: get_display_name(row.user) if row.user else RULE_AUTHOR,
         metadata=explain("The full name of the author; `Alert rule` for a note of a rule."),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from openapi_schema_validator import OAS31Validator
 
+from tests.support.contract.operations import Row
 from web.http.openapi.document import document
 from web.routes import ROUTES
 
@@ -28,6 +29,12 @@ class Described:
         operation = self.paths[re.sub("<([a-z_]+)>", r"{\1}", row.path)][row.method.lower()]
         content = operation["responses"][str(row.status)].get("content")
         return content and content["application/json"]["schema"]
+
+    def example(self, row: Row) -> object:
+        """Return the example of the body of a request in JSON."""
+        operation = self.paths[re.sub("<([a-z_]+)>", r"{\1}", row.path)][row.method.lower()]
+        ((_, found),) = operation["requestBody"]["content"]["application/json"]["examples"].items()
+        return self.components["examples"][found["$ref"].rpartition("/")[2]]["value"]
 
     def find_mismatches(self, schema: Any, answer: Any) -> list[str]:
         found = self._checker.descend(answer, schema)

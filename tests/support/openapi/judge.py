@@ -88,7 +88,6 @@ RULES = {
     r"Only e-mail contacts \(1\) can be created by this operation\. .*": "interface, contact method",
     r"The operator has not configured this channel: .*": "the settings",
     r"Nothing can be sent to contacts of this type yet\.": "the channels of this version",
-    r"Only a browser can create a contact of this type, .*": "by the type of contact",
     r"Leave it out: .*": "a contact that is linked has no address yet",
     r"The address of a contact of this type cannot be written: .*": "by the type of contact",
     r"A contact of this type is not (linked|verified by a code .*)\.": "by the type of contact",

@@ -187,7 +187,28 @@ def test_a_link_of_an_alert_is_text_or_an_object(described):
 
 
 def test_a_schema_of_requests_states_limits(described):
-    assert get_properties(described, "Service")["name"]["maxLength"] == 255
+    assert get_properties(described, "ServiceBody")["name"]["maxLength"] == 255
+
+
+def test_a_request_has_no_fields_that_only_responses_have(described):
+    body, response = get_properties(described, "ServiceBody"), get_properties(described, "Service")
+
+    assert response.keys() - body.keys() == {"creation_date", "unique_id", "created_by", "team"}
+    assert "maxLength" not in response["name"]
+
+
+def test_a_schema_of_requests_names_the_required_fields_and_one_of_responses_all(described):
+    schemas = described["components"]["schemas"]
+
+    assert schemas["ServiceBody"]["required"] == ["escalation_policy", "sla", "team_priority"]
+    assert schemas["Service"]["required"] == [*schemas["Service"]["properties"]]
+    assert schemas["Error"]["required"] == ["detail"]
+
+
+def test_the_schema_of_a_request_refers_to_schemas_of_requests(described):
+    layers = get_properties(described, "ScheduleBody")["layers"]
+
+    assert layers["items"]["allOf"] == [{"$ref": "#/components/schemas/LayerBody"}]
 
 
 @pytest.mark.parametrize(
@@ -205,13 +226,13 @@ def test_a_body_is_required_if_one_of_its_fields_is(described, path, method, req
 
 
 def test_a_reference_that_must_not_be_blank_is_not_null(described):
-    contact = get_properties(described, "NotificationRule")["contact"]
+    contact = get_properties(described, "NotificationRuleBody")["contact"]
 
     assert (contact["type"], contact["minLength"], contact["maxLength"]) == ("string", 1, 64)
 
 
 def test_a_text_that_must_not_be_blank_has_a_character(described):
-    assert get_properties(described, "IncidentNote")["note"]["minLength"] == 1
+    assert get_properties(described, "IncidentNoteBody")["note"]["minLength"] == 1
     assert get_properties(described, "IncidentChange")["title"]["minLength"] == 1
 
 
@@ -219,6 +240,17 @@ def test_formats_of_text_are_described(described):
     assert get_properties(described, "Schedule")["time_zone"]["format"] == "time-zone"
     assert get_properties(described, "AlertRule")["rule_json"]["format"] == "json-logic"
     assert re.fullmatch(get_properties(described, "Restriction")["start_time_of_day"]["pattern"], "9:00")
+
+
+def test_each_list_says_what_its_items_are(described):
+    def find(value, place=""):
+        if isinstance(value, dict):
+            if value.get("type") == "array" and "items" not in value:
+                yield place
+            for key, inner in value.items():
+                yield from find(inner, f"{place}/{key}")
+
+    assert list(find(described["components"]["schemas"])) == []
 
 
 def test_the_form_of_lists_in_xml_is_described(described):

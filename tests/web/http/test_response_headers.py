@@ -57,3 +57,12 @@ def test_the_description_may_be_cached_but_is_asked_for_again(ask, path):
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", ["/api/account/teams/", "/api/integration/generic/KEY/", "/sign-in/"])
+def test_options_needs_no_token_and_allows_no_other_origin(app, path):
+    answer = app.test_client().options(path, headers={"Origin": "https://other.example.org"})
+
+    assert (answer.status_code, answer.data) == (200, b"")
+    assert "POST" in answer.headers["Allow"]
+    assert not [name for name, _ in answer.headers if name.startswith("Access-Control")]

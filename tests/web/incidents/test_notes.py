@@ -80,10 +80,20 @@ def test_a_note_of_a_rule_has_no_user(ask, incident, now):
 
 def test_the_text_is_cleaned_and_must_not_be_blank(write, ask):
     assert write("  a\x07b\u202e\r\nc\x00 ")["note"] == "ab\nc"
-    assert len(write("x" * 100_000)["note"]) == 16 * 1024
     for wrong in ("", "   ", "\x00\u200b", None, 7, ["x"]):
         assert ask("POST", NOTES, {"note": wrong}).status_code == 400
     assert ask("POST", NOTES, {}).status_code == 400
+
+
+def test_a_long_note_is_refused_and_not_truncated(write, ask):
+    assert len(write(" " + "x" * 16 * 1024)["note"]) == 16 * 1024
+
+    answer = ask("POST", NOTES, {"note": "x" * (16 * 1024 + 1)})
+
+    assert (answer.status_code, answer.json["errors"]) == (
+        400,
+        {"note": ["Longer than maximum length 16384."]},
+    )
 
 
 def test_a_member_changes_only_own_notes(write, ask, world, now):

@@ -15,6 +15,7 @@ from flask import Response, current_app
 from web.http import errors, fields, paging, permissions, serialization, xml
 from web.http.openapi import examples
 from web.http.openapi.descriptions import SENTENCES, describe_field
+from web.http.openapi.split_schemas import find_schemas, list_objects, split
 from web.http.openapi.tags import TAGS
 from web.http.prepared import PreparedAnswer, prepare, respond
 
@@ -166,6 +167,7 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
         described = {route.method.lower(): describer.describe(route) for route in operations}
         spec.path(_ARGUMENT.sub(r"{\1}", path), operations=described)
     description: dict[str, Any] = spec.to_dict()
+    split(description)
     bodies = [each.get("requestBody") for path in description["paths"].values() for each in path.values()]
     _remove_limits_of_responses(description["components"]["schemas"], bodies)
     _describe_lists_in_xml(description)
@@ -191,42 +193,20 @@ def _remove_limits_of_responses(schemas: Mapping[str, object], bodies: object) -
 
     A name in an answer can be longer, for example if it was built from a name and a prefix.
     """
-    for name in schemas.keys() - _find_schemas(bodies, schemas):
-        for value in _list_objects(schemas[name]):
+    for name in schemas.keys() - find_schemas(bodies, schemas):
+        for value in list_objects(schemas[name]):
             for limit in LIMITS:
                 value.pop(limit, None)
 
 
 def _describe_lists_in_xml(description: object) -> None:
     """Say that a list is an element with an element per item (web/http/xml.py)."""
-    for value in _list_objects(description):
+    for value in list_objects(description):
         items = value.get("items")
         if value.get("type") == "array" and isinstance(items, dict):
             value["xml"] = {"wrapped": True}
             # Not all tools read what stands beside a reference.
             value["items"] = {**({"allOf": [items]} if "$ref" in items else items), "xml": {"name": xml.ITEM}}
-
-
-def _find_schemas(within: object, schemas: Mapping[str, object]) -> set[str]:
-    """Return the names of the schemas that a value refers to, directly or through other schemas."""
-    found: set[str] = set()
-    unread = [within]
-    while unread:
-        for value in _list_objects(unread.pop()):
-            name = str(value.get("$ref", "")).rpartition("/")[2]
-            if name in schemas and name not in found:
-                found.add(name)
-                unread.append(schemas[name])
-    return found
-
-
-def _list_objects(value: object) -> Iterable[dict[str, object]]:
-    """Yield a value and the values inside it, as far as they are objects."""
-    if isinstance(value, dict):
-        yield value
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _list_objects(inner)
 
 
 def _is_body_required(schema: marshmallow.Schema) -> bool:
@@ -260,6 +240,8 @@ def _describe_type(_: object, field: marshmallow.fields.Field[Any], **__: object
     if known is None:
         return {}
     kind = _TYPES[type(known[0])]
+    if kind == "array":
+        return {"type": kind, "items": {"type": "object"}}
     return {"type": ["string", "null"] if kind in ("string", "null") else kind}
 
 
@@ -430,16 +412,11 @@ def _list_parameters(route: Any) -> list[dict[str, object]]:
         }
         for name in _ARGUMENT.findall(route.path)
     ]
-    parameters = PAGE_PARAMETERS if _is_paged(route) else ()
+    parameters = PAGE_PARAMETERS if route.has_pages else ()
     in_query = [
         {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in parameters
     ]
     return in_path + in_query
-
-
-def _is_paged(route: Any) -> bool:
-    answer = route.response or route.doc_response
-    return route.paged or (answer is not None and {"next", "results"} <= set(answer.fields))
 
 
 def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:

@@ -10,9 +10,12 @@ from web.http import fields
 UUID = "8c3f5a9e-2d41-4b6e-9a57-1f0c6d2b7e34"
 SHORT_ID = "uJVWfdAeoPDm3pk2gG2URn"
 USERNAME = "39569d4b-6540-4b64-a086-6"
-ADDRESS = "alice@example.org"
+ADDRESS = "alice.doe@example.org"
 MOMENT = "2026-03-04T12:00:00.000000Z"
 LATER = "2026-03-04T20:00:00Z"
+MONTHS_LATER = "2026-06-03T20:00:00Z"
+# In the future for as long as this program will be used.
+FAR = "2099-12-31T00:00:00Z"
 RULE = '{"==": [{"var": "payload.kind"}, "database"]}'
 LINK = {"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}
 
@@ -93,6 +96,7 @@ EXAMPLES: dict[str, object] = {
     "username": USERNAME,
     "value": "{{payload.host}}: {{message}}",
     "webhook_url": f"https://tocsin.example.org/api/integration/generic/{UUID}/",
+    "AccountMemberSchema.role": 3,
     "AnalyticsFilterSchema.child_incident": "exclude",
     "AnalyticsFilterSchema.to_date": "2026-03-31",
     "AlertBodySchema.alert_type": "critical",
@@ -100,12 +104,17 @@ EXAMPLES: dict[str, object] = {
     "AlertBodySchema.stakeholders": {"emails": ["press@example.org"]},
     "AlertBodySchema.urls": LINK["link_url"],
     "OutboundTargetSchema.url": "https://tickets.example.org/hooks/tocsin",
+    "ActionSchema.action_type": 8,
     "AlertSchema.unique_id": SHORT_ID,
     "ApplicationSchema.is_active": 1,
     "ContactSchema.value": ADDRESS,
+    "NewContactSchema.value": ADDRESS,
     "SlaEscalationSchema.type": 1,
     "EventSchema.unique_id": SHORT_ID,
+    "FlatMemberSchema.role": 3,
     "IncidentSchema.unique_id": SHORT_ID,
+    "InviteeSchema.role": 3,
+    "MaintenanceSchema.repeat_until": MONTHS_LATER,
     "MappingSchema.alert_type": "check.state",
     "MappingSchema.at": "check.time",
     "MappingSchema.entity_id": "check.id",
@@ -120,6 +129,8 @@ EXAMPLES: dict[str, object] = {
     "ShownPostmortemSchema.status": "Draft",
     "ReassignSchema.reason": "Bob knows the databases",
     "ResponderSchema.unique_id": SHORT_ID,
+    "SimulateSchema.alert": {"message": "Disk full on db1", "alert_type": "critical"},
+    "SimulateSchema.with_open": False,
     "SlaSchema.team": 1,
     "SourceSetupSchema.kind": "json",
     "SourceSetupSchema.secret": "a-secret-of-the-tool",
@@ -128,9 +139,34 @@ EXAMPLES: dict[str, object] = {
     "StatusSchema.status": "completed",
     "TargetSchema.target_id": USERNAME,
     "TargetSchema.target_type": 2,
+    "NewTokenSchema.expires_at": FAR,
+    "TokenSchema.expires_at": FAR,
     "TestMessageSchema.reason": "Alice asked for a test message.",
     "TimelineEntrySchema.reason": "Acknowledged by Alice.",
 }
+
+# Fields that the example of a request leaves out, because the operation accepts them only without another
+# field of the example, or only for another kind of object.
+LEFT_OUT = frozenset(
+    {
+        "ActionSchema.assign_to",
+        "ActionSchema.escalation_policy",
+        "ActionSchema.key",
+        "ActionSchema.schedule",
+        "ActionSchema.sla",
+        "ActionSchema.task_template",
+        "ActionSchema.team_priority",
+        "ConditionSchema.alert_field",
+        "DryRunSchema.alert",
+        "ReassignSchema.escalation_policy",
+        "ResponderSchema.escalation_policy",
+        "SimulateSchema.payload",
+        "SimulateSchema.source",
+        "SnoozeSchema.until",
+        "SourceSetupSchema.mapping",
+        "SourceSetupSchema.topics",
+    }
+)
 
 # By the class of the field, subclasses first.
 KIND_EXAMPLES: tuple[tuple[type[marshmallow.fields.Field], object], ...] = (
@@ -156,6 +192,7 @@ def build_example(schema: Schema, *, for_request: bool) -> dict[str, object]:
     return {
         field.data_key or name: build_field_example(field, for_request=for_request)
         for name, field in members.items()
+        if not (for_request and f"{type(schema).__name__}.{name}" in LEFT_OUT)
     }
 
 
@@ -192,8 +229,10 @@ def _is_allowed(field: marshmallow.fields.Field[Any], value: object) -> bool:
     if isinstance(field, marshmallow.fields.Integer):
         return isinstance(value, int)
     if isinstance(field, fields.Moment):
-        return value == LATER
-    if isinstance(field, fields.Username | fields.Date | fields.Boolean):
+        return value in (LATER, MONTHS_LATER, FAR)
+    if isinstance(field, fields.Boolean):
+        return isinstance(value, bool)
+    if isinstance(field, fields.Username | fields.Date):
         return False
     return isinstance(value, str) or not isinstance(field, marshmallow.fields.String | fields.Reference)
 
