@@ -50,6 +50,12 @@ class UnreceivedBody:
     readline = read
 
 
+def require_body(environ: WSGIEnvironment) -> None:
+    """Raise BodyNeeded if the large body is not received yet. Call it before what must happen only once."""
+    if isinstance(environ["wsgi.input"], UnreceivedBody):
+        raise BodyNeeded
+
+
 class Reply(Protocol):
     """What answers a request later, from any thread: one of these methods, once."""
 

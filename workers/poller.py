@@ -30,7 +30,7 @@ class Poller:
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._dead_workers = DeadWorkers(deliver.hand_over_due)
+        self._dead_workers = DeadWorkers(_send_again)
         self._thread = threading.Thread(target=self._poll, name="poller", daemon=True)
 
     def start(self) -> None:
@@ -70,6 +70,13 @@ class Poller:
             if time.monotonic() - began_at >= interval_s:
                 return True
         return False
+
+
+def _send_again() -> None:
+    """Send what a dead worker had claimed."""
+    deliver.hand_over_due()
+    for wake_up in deliver.WAKE_UPS.values():
+        wake_up()
 
 
 def _process_lanes() -> None:

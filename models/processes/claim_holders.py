@@ -11,7 +11,8 @@ from models.domain.enums import MessageStatus
 from models.store import bulk
 from models.store.store import Hold, store
 from models.tables.callbacks import ClaimHolder
-from models.tables.notifications import Message
+from models.tables.notifications import Message, MessageUpdate
+from models.tables.outbound import OutboundTarget
 
 _MAX_NUMBER = 2**31 - 1
 
@@ -53,10 +54,33 @@ def list_missing(own: int | None) -> list[int]:
 
 
 def end_claims(dead: Collection[int]) -> int:
-    """End the claims of dead processes, and return how many. Needs a write transaction."""
+    """End the claims of dead processes, and return how many. Then forget these processes.
+
+    In a transaction for each kind of claim, so that no lock of one waits for those of another.
+    """
+    ended = 0
+    for end in (_end_claims_of_changes, _end_claims_of_targets, _end_claims_of_messages):
+        with store().write_transaction():
+            ended += end(dead)
+    with store().write_transaction():
+        ClaimHolder.delete().where(ClaimHolder.number.in_(list(dead))).execute()
+    return ended
+
+
+def _end_claims_of_changes(dead: Collection[int]) -> int:
+    now = store().now()
+    is_claimed = MessageUpdate.claimed_by.in_(list(dead)) & (MessageUpdate.due_at > now)
+    return int(MessageUpdate.update(due_at=now, claimed_by=None).where(is_claimed).execute())
+
+
+def _end_claims_of_targets(dead: Collection[int]) -> int:
+    is_claimed = OutboundTarget.claimed_by.in_(list(dead))
+    return int(OutboundTarget.update(claimed_until=None, claimed_by=None).where(is_claimed).execute())
+
+
+def _end_claims_of_messages(dead: Collection[int]) -> int:
     is_claimed = (Message.state == MessageStatus.PENDING) & Message.claimed_by.in_(list(dead))
     rows = store().for_update(Message.select(Message.id).where(is_claimed).order_by(Message.id))
     ended = [row.id for row in rows]
     Message.update(claimed_until=None, claimed_by=None).where(Message.id.in_(ended)).execute()
-    ClaimHolder.delete().where(ClaimHolder.number.in_(list(dead))).execute()
     return len(ended)

@@ -122,6 +122,7 @@ class MessageUpdate(Table):
     - `version`: how often the state changed since the row was written. A change that was sent for an older
       version does not delete the row.
     - `due_at`: not before this time. While a worker sends the change, this is the end of its claim.
+    - `claimed_by`: the number of the process that claimed it last, as of a message; None: nobody sends it.
     - `attempts`: how often the change failed.
 
     The message is no foreign key: a lock on the message, taken after those on its notifications, could
@@ -132,6 +133,7 @@ class MessageUpdate(Table):
     channel = peewee.SmallIntegerField()
     version = peewee.IntegerField(default=1)
     due_at = UtcField()
+    claimed_by = peewee.IntegerField(null=True)
     attempts = peewee.IntegerField(default=0)
 
 

@@ -11,7 +11,8 @@ class OutboundTarget(Table):
     """The URL to which an outbound integration sends incidents, and the secret that signs the requests.
 
     - `failures`: attempts without success since the last one with success. `retry_at`: not before then.
-    - `claimed_until`: until then only one worker may send to the target.
+    - `claimed_until`: until then only one worker may send to the target. `claimed_by`: the number of its
+      process (models/processes/claim_holders.py).
     - `served_at`: when a worker claimed it last. The target that was served least recently is next.
     """
 
@@ -22,6 +23,7 @@ class OutboundTarget(Table):
     failures = peewee.IntegerField(default=0)
     retry_at = UtcField(null=True)
     claimed_until = UtcField(null=True)
+    claimed_by = peewee.IntegerField(null=True)
     served_at = UtcField(null=True)
 
 

@@ -11,7 +11,7 @@ def find_locked_services(now: datetime) -> Iterator[Finding]:
     """Find services that a transaction has locked for more than some seconds, so that their pages wait."""
     for unique_id in list_locked_services(now):
         what = (
-            f"alerts and timers of service {unique_id} wait for a lock that another process has held for more"
-            " than 5 s: its host is lost, or it hangs"
+            f"alerts, timers or messages of service {unique_id} wait for a lock that another process has held"
+            " for more than 5 s: its host is lost, or it hangs"
         )
         yield Finding("locked_service", "", unique_id, what)

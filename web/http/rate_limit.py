@@ -7,10 +7,13 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
+from flask import has_request_context, request
+
 from models.store.store import store
 from models.tables.accounts import Account, RateLimit
 from models.write.rates import lock_rate
 from web.http.errors import Throttled
+from web.server_interface import require_body
 
 # Pairs: the largest number of requests, and the seconds in which this number is allowed.
 Limits = Sequence[tuple[int, float]]
@@ -26,6 +29,9 @@ def enforce(limits: Limits, account: Account, operation: str, at: datetime) -> N
     counted = RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
     # Check first without a lock, so that a client with far too many requests does not block others.
     _check_limits(limits, counted.first(), now_s)
+    # A request with a large body is served once more with it.
+    if has_request_context():
+        require_body(request.environ)
     with store().write_transaction():
         row = lock_rate(account, operation)
         recent = _check_limits(limits, row, now_s)

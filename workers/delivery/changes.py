@@ -16,6 +16,7 @@ from models.store.prepared import Prepared, bind, on_found_rows
 from models.store.store import STORE_ERRORS, store
 from models.tables.notifications import Attempt, Message, MessageUpdate
 from runtime import metrics
+from workers.delivery import dead_workers
 from workers.delivery.free_connection import release_connection
 from workers.delivery.render import render_change
 from workers.delivery.transport.channel import (
@@ -29,7 +30,7 @@ from workers.delivery.transport.relay_gate import RelayGate, report_down
 
 log = structlog.get_logger()
 
-# Longer than one change can take.
+# Longer than one change can take. A change whose worker was killed is sent again earlier, like a message.
 CLAIM = timedelta(seconds=20)
 # The delay of a change whose message is being sent now.
 IN_FLIGHT_DELAY = timedelta(seconds=5)
@@ -47,8 +48,11 @@ class ClaimedChange:
     attempts: int
 
 
-def claim(channel: int, now: datetime) -> ClaimedChange | None:
-    """Claim the change that has been due for the longest time, or return None."""
+def claim(channel: int, now: datetime, by: int | None = None) -> ClaimedChange | None:
+    """Claim the change that has been due for the longest time, or return None.
+
+    `by`: the number that this process holds (models/processes/claim_holders.py).
+    """
     if _FIRST_DUE.first(channel=channel, now=now) is None:
         return None
     with store().write_transaction():
@@ -56,7 +60,7 @@ def claim(channel: int, now: datetime) -> ClaimedChange | None:
         if found is None:
             return None
         claimed = ClaimedChange(*found)
-        _CLAIM.run(until=now + CLAIM, row=claimed.row)
+        _CLAIM.run(until=now + CLAIM, by=by, row=claimed.row)
     return claimed
 
 
@@ -68,7 +72,11 @@ def _select_due() -> peewee.ModelSelect:
 
 _FIRST_DUE = Prepared(_select_due)
 _CLAIMABLE = Prepared(lambda: store().for_update(_select_due(), skip_locked=True))
-_CLAIM = Prepared(lambda: MessageUpdate.update(due_at=bind("until")).where(MessageUpdate.id == bind("row")))
+_CLAIM = Prepared(
+    lambda: MessageUpdate.update(due_at=bind("until"), claimed_by=bind("by")).where(
+        MessageUpdate.id == bind("row")
+    )
+)
 _MESSAGE = Prepared(
     lambda: Message.select(Message.state, Message.claimed_until).where(Message.id == bind("message"))
 )
@@ -99,7 +107,7 @@ def send_next(
     `name` is the channel's name, `gate` that of the provider. Raises only errors of the database.
     """
     at = now or store().now()
-    claimed = claim(channel, at)
+    claimed = claim(channel, at, dead_workers.own.number)
     if claimed is None:
         return False
     found = _MESSAGE.first(message=claimed.message)
@@ -156,7 +164,7 @@ def _send(
 def _postpone(claimed: ClaimedChange, due_at: datetime, **columns: int) -> None:
     """Set when a change is due, unless the state changed meanwhile: then it is due now."""
     with store().write_transaction():
-        query = MessageUpdate.update(due_at=due_at, **columns)
+        query = MessageUpdate.update(due_at=due_at, claimed_by=None, **columns)
         query.where(MessageUpdate.id == claimed.row, MessageUpdate.version == claimed.version).execute()
 
 

@@ -65,8 +65,7 @@ class DeadWorkers:
         dead = [number for number, looks in self._missing.items() if looks >= store().looks_until_dead]
         if not dead:
             return
-        with store().write_transaction():
-            ended = claim_holders.end_claims(dead)
+        ended = claim_holders.end_claims(dead)
         if ended:
             log.warning("workers died while they sent messages, which are sent again", messages=ended)
             self._on_ended()

@@ -1,7 +1,7 @@
 """Claim deliveries to outbound integrations and record their attempts.
 
 A claim is of a target, not of a delivery: so a target gets one request at a time, in the order of the
-changes. If a worker is killed between sending and recording, the claim expires, and another worker sends the
+changes. If a worker is killed between sending and recording, its claim ends, and another worker sends the
 same delivery again, with the same id.
 """
 
@@ -74,11 +74,14 @@ def _select_due(now: datetime) -> "peewee.ModelSelect[OutboundTarget]":
     return OutboundTarget.select().where(free, ready, peewee.fn.EXISTS(due))
 
 
-def claim(now: datetime, without: Collection[int] = (), *, with_failing: bool = True) -> Claimed | None:
+def claim(
+    now: datetime, without: Collection[int] = (), *, with_failing: bool = True, by: int | None = None
+) -> Claimed | None:
     """Claim the target that was served least recently, and return its next delivery; None: nothing is due.
 
     `without`: accounts (row numbers) whose targets are not claimed. `with_failing` False: nor targets whose
-    last attempt failed. Needs a write transaction.
+    last attempt failed. `by`: the number that this process holds (models/processes/claim_holders.py). Needs a
+    write transaction.
     """
     due = _select_due(now)
     if without:
@@ -92,7 +95,8 @@ def claim(now: datetime, without: Collection[int] = (), *, with_failing: bool = 
     if target is None:
         return None
     until = now + CLAIM
-    OutboundTarget.update(claimed_until=until, served_at=now).where(OutboundTarget.id == target.id).execute()
+    claimed = OutboundTarget.update(claimed_until=until, claimed_by=by, served_at=now)
+    claimed.where(OutboundTarget.id == target.id).execute()
     _give_up(target.id, now)
     row = _find_next(target.id, now)
     if row is None:
@@ -191,4 +195,4 @@ def record(claimed: Claimed, attempt: Attempt, now: datetime) -> OutboundStatus:
 def release(target: int, claimed_until: datetime) -> None:
     """End a claim, unless it expired and another worker claimed the target."""
     mine = (OutboundTarget.id == target) & (OutboundTarget.claimed_until == claimed_until)
-    OutboundTarget.update(claimed_until=None).where(mine).execute()
+    OutboundTarget.update(claimed_until=None, claimed_by=None).where(mine).execute()

@@ -20,7 +20,7 @@ from models.store.store import STORE_ERRORS, connection, store
 from runtime import metrics
 from runtime.settings import Settings
 from workers.broker import broker
-from workers.delivery import deliver
+from workers.delivery import dead_workers, deliver
 from workers.delivery.transport.channel import SendError, TemporaryError, UnusableAddress
 from workers.delivery.transport.signatures import build_headers
 from workers.delivery.transport.user_hosts import UserHosts, UserUrlClient, looking_up_for
@@ -68,7 +68,8 @@ class _InFlight:
             full = [account for account, count in accounts.items() if count >= MAX_OF_ACCOUNT]
             failing = sum(each.failures > 0 for each in claims)
             with store().write_transaction():
-                claimed = outbox.claim(store().now(), full, with_failing=failing < MAX_OF_FAILING)
+                may_fail = failing < MAX_OF_FAILING
+                claimed = outbox.claim(store().now(), full, with_failing=may_fail, by=dead_workers.own.number)
             if claimed is not None:
                 self._by_thread[threading.get_ident()] = claimed
             return claimed

@@ -27,6 +27,7 @@ from models.write.apply import apply
 from schedules.timers.retries import LAST_DELAY_S
 from schedules.timers.set_back import STARTS, correct_times
 from workers.delivery.outbox import CLAIM
+from workers.periodic.future_entities import correct_entities
 from workers.timers.reconcile import LOCK_TIMEOUT_S, PAGE_SIZE, Cause, reconcile
 
 log = structlog.get_logger()
@@ -48,28 +49,39 @@ _IS_PENDING_OUTBOUND = OutboundDelivery.state == peewee.SQL("0")
 
 
 class FutureRows:
-    """Looks for rows of the future. Remembers the time of the last search."""
+    """Looks for rows of the future. Remembers the time of the last search, and what was locked then."""
 
     def __init__(self) -> None:
         self._last: datetime | None = None
+        self._set_back_by = timedelta()
+        # Services whose entities are still to be corrected; None: all.
+        self._locked: set[int] | None = None
 
     def correct(self, now: datetime | None = None) -> None:
-        """Correct messages, deliveries of outbound integrations, and incidents with their timers.
+        """Correct messages, deliveries of outbound integrations, entities, and incidents with their timers.
 
-        If the clock was set back since the last search, or there was none, read all open incidents. Otherwise
-        read those that were created in the future, and the last changes.
+        If the clock was set back since the last search, or there was none, read all entities and all open
+        incidents. Otherwise read those that were created in the future, and the last changes.
         """
         with connection():
             at = now or store().now()
             was_set_back = self._last is None or at < self._last
+            if was_set_back:
+                self._set_back_by = self._last - at if self._last is not None else timedelta()
+                self._locked = None
             corrected = {
                 "messages": _correct_messages(at),
                 "outbound": _correct_outbound(at),
                 "incidents": _correct_incidents(_find_incidents(at, was_set_back), at),
+                "entities": self._correct_entities(at) if self._locked is None or self._locked else 0,
             }
         self._last = at
         if any(corrected.values()):
             log.warning("the clock was ahead: work that was written meanwhile is due earlier", **corrected)
+
+    def _correct_entities(self, now: datetime) -> int:
+        count, self._locked = correct_entities(now, SKEW, self._set_back_by, self._locked)
+        return count
 
 
 def _find_incidents(now: datetime, was_set_back: bool) -> list[int]:

@@ -110,7 +110,8 @@ alert_rule: unique_id char(36) unique, integration -> integration cascade, descr
 outgoing_rule: unique_id char(36) unique, integration -> integration cascade, is_enabled boolean,
     rule_json text, creation_date time;
 outbound_target: integration -> integration cascade unique, url text, secret char(64), creation_date time,
-    failures integer, retry_at time null, claimed_until time null, served_at time null;
+    failures integer, retry_at time null, claimed_until time null, claimed_by integer null,
+    served_at time null;
 alert_grouping_policy: unique_id char(36) unique, service -> service cascade, match_mode smallint,
     match_fields json, time_window integer, is_active boolean, updated_at time, creation_date time;
 global_router: unique_id char(36) unique, account -> account cascade, name char(255), description text,
@@ -182,7 +183,8 @@ notification: key char(255) unique, incident -> incident cascade, user -> user c
     message -> message cascade;
 attempt: message -> message cascade, at time, outcome char(16), detail text, milliseconds integer,
     provider char(32) null, provider_id char(128) null, provider_state char(32) null, reported_at time null;
-message_update: message_row bigint unique, channel smallint, version integer, due_at time, attempts integer;
+message_update: message_row bigint unique, channel smallint, version integer, due_at time,
+    claimed_by integer null, attempts integer;
 stakeholder_address: unique_id char(36) unique, account -> account cascade unindexed, email char(254),
     name char(255), creation_date time;
 stakeholder_mail: key char(64) unique, account -> account cascade unindexed, incident -> incident cascade,

@@ -8,6 +8,7 @@ import pytest
 from models.reports import locked_services
 from models.reports.locked_services import list_locked_services
 from models.store.store import store
+from models.tables.notifications import Message
 from tests.support import stores
 from tests.support.alerts import accept
 from tests.support.scenarios.timers import MINUTE, open_incident, set_policy
@@ -54,6 +55,26 @@ def test_a_service_with_due_timers_is_named(world, now, home, at_once):
         other.execute("select id from service for no key update")
         assert list_locked_services(now + 4 * MINUTE) == []
         assert list_locked_services(now + 6 * MINUTE) == [world.service.unique_id]
+
+
+def test_the_service_of_a_due_message_is_named(world, now, home, at_once):
+    set_policy(world, (0, world.alice))
+    open_incident(world, now)
+    with psycopg.connect(stores.get_url(home)) as other:
+        other.execute("select id from message for update")
+
+        assert list_locked_services(now - MINUTE) == []
+        assert list_locked_services(now + MINUTE) == [world.service.unique_id]
+
+
+def test_a_message_that_a_worker_is_sending_is_no_problem(world, now, home, at_once):
+    set_policy(world, (0, world.alice))
+    open_incident(world, now)
+    Message.update(claimed_until=now + 2 * MINUTE).execute()
+    with psycopg.connect(stores.get_url(home)) as other:
+        other.execute("select id from message for update")
+
+        assert list_locked_services(now + MINUTE) == []
 
 
 def test_a_service_without_work_and_one_without_a_lock_are_not_named(world, now, home, hang, at_once):

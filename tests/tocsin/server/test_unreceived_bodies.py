@@ -6,6 +6,7 @@ import re
 import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
+from models.tables.accounts import RateLimit
 from tests.support.web.places import held_elsewhere
 from tests.support.web.server import Server, read_answer, run_server
 from tests.web.conftest import app
@@ -106,3 +107,18 @@ def test_a_chunked_body_is_received_up_to_the_size_of_a_small_one(server):
 
 def test_the_body_for_an_unknown_path_is_not_received(server):
     assert send_headers(server, "POST /api/nothing/")[0] == 404
+
+
+def test_a_large_request_counts_once_and_a_throttled_one_is_not_received(server, world):
+    """The application is called twice, before and after it receives the body."""
+    token = f"Authorization: Bearer {world.tokens['alice']}"
+    headers = {"Authorization": f"Bearer {world.tokens['alice']}", "Content-Type": "application/json"}
+    schedules = f"account/teams/{world.team.unique_id}/schedules/"
+    made = server.ask("POST", f"/api/{schedules}", json.dumps({"name": "Nights"}).encode(), **headers)
+    path = f"/api/v2/{schedules}{json.loads(made.text)['unique_id']}/overrides/"
+    times = {"start_time": "2026-03-06", "end_time": "2026-03-07"}
+    body = json.dumps({"user": world.bob.username, **times, "unknown": "x" * LARGE}).encode()
+
+    assert server.ask("POST", path, body, **headers).status == 201
+    assert [len(row.recent) for row in RateLimit.select()] == [1]
+    assert send_headers(server, f"POST {path}", token)[0] == 429

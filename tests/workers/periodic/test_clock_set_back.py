@@ -1,5 +1,6 @@
 """Work that was written while the clock was ahead is due as soon as if the clock had always been right."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -9,17 +10,22 @@ from models.domain.enums import IncidentStatus
 from models.domain.reasons import make_reason
 from models.people import provisioning
 from models.store.ids import make_uuid
+from models.tables.events import Entity
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.outbound import OutboundDelivery, OutboundTarget
 from models.tables.services import Service
 from models.tables.timers import Timer
+from pipeline.stages.resent_alerts import EXPIRES_AFTER, REPEATS_AFTER
+from tests.support.alerts import accept
 from tests.support.relays import relay
 from tests.support.scenarios.delivery import MAIL, alert, deliver_to, move
 from tests.support.scenarios.incident_log import list_log_reasons
 from tests.support.scenarios.timers import MINUTE, list_notified, open_incident, set_policy
+from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM
+from workers.periodic import future_entities
 from workers.periodic.clock_set_back import FutureRows
 from workers.timers import audit, fire
 
@@ -141,6 +147,61 @@ def test_a_delivery_of_an_outbound_integration_is_due_at_once(world, now, future
     target, delivery = OutboundTarget.get(), OutboundDelivery.get()
     assert (target.claimed_until, target.retry_at) == (now - HOUR, now - HOUR)
     assert (delivery.created_at, delivery.next_attempt_at) == (now - HOUR, now - HOUR)
+
+
+def test_an_alert_after_a_resolve_of_the_future_opens_an_incident(world, now, future_rows):
+    """The source runs on the same host, so that its clock was ahead too."""
+
+    def send(at, status):
+        one = {"status": status, "labels": {"alertname": "A"}, "fingerprint": "db1"}
+        body = {"alerts": [{**one, "startsAt": at.isoformat(), "endsAt": at.isoformat()}]}
+        accept(world, at, source="prometheus", body=json.dumps(body).encode())
+        process_lane.run(world.service.id)
+        return Incident.select().count()
+
+    future_rows.correct(now)
+    assert send(now, "firing") == 1
+    send(now + MINUTE, "resolved")
+    future_rows.correct(now - HOUR)
+
+    entity = Entity.get()
+    assert (entity.resolved_at, entity.resolved_source_at) == (now - HOUR, now - HOUR)
+    assert send(now - HOUR + MINUTE, "firing") == 2
+
+
+def test_an_alert_that_fell_silent_ends_as_if_the_clock_had_been_right(world, now, future_rows):
+    future_rows.correct(now)
+    entity = Entity.create(
+        integration=world.integration, entity_id="db1", firing=True, expires_at=now + 4 * MINUTE,
+        repeats_at=now + REPEATS_AFTER,
+    )  # fmt: skip
+    future_rows.correct(now - HOUR)
+
+    entity = Entity.get()
+    assert entity.expires_at == now - HOUR + EXPIRES_AFTER
+    assert entity.repeats_at == now - HOUR + REPEATS_AFTER
+    future_rows.correct(now - HOUR + MINUTE)
+    assert Entity.get().expires_at == entity.expires_at
+
+
+def test_an_end_that_the_source_names_stays_while_the_clock_goes_on(world, now, future_rows):
+    Entity.create(integration=world.integration, entity_id="db1", firing=True, expires_at=now + HOUR)
+    future_rows.correct(now)
+    FutureRows().correct(now)
+
+    assert Entity.get().expires_at == now + HOUR
+
+
+def test_entities_of_a_locked_service_are_corrected_later(world, now, future_rows, monkeypatch):
+    future_rows.correct(now)
+    Entity.create(integration=world.integration, entity_id="db1", resolved_at=now)
+    with monkeypatch.context() as locked:
+        locked.setattr(future_entities, "lock_free_services", lambda rows: {})
+        future_rows.correct(now - HOUR)
+    assert Entity.get().resolved_at == now
+    future_rows.correct(now - HOUR + SECOND)
+
+    assert Entity.get().resolved_at == now - HOUR + SECOND
 
 
 def test_a_change_that_nothing_recent_shows_is_found_at_a_start_and_after_a_step_back(world, now):

@@ -64,6 +64,11 @@ SETTINGS_ERRORS = {
     21660: "the sender does not belong to the account",
 }
 
+# With 403, these codes say that the account may do nothing (10001) or that the login is refused (20003). All
+# others are about one number or message, for example a number that the provider blocks (21216): no reason
+# to hold messages to others. Origin: Twilio's dictionary of errors; 20000 to 20999 are those of its API.
+ACCOUNT_CODES = (range(1, 11_000), range(20_000, 21_000))
+
 # Returns the fields of the request for a message.
 BuildFields = Callable[[OutgoingMessage, TwilioAccount, str], Mapping[str, str]]
 
@@ -171,6 +176,8 @@ def _raise_error(reply: HttpReply, provider: str, now: datetime) -> None:
         raise Refused(explain("number", ACCOUNT_ERRORS[code]), provider=provider)
     if code in SETTINGS_ERRORS:
         raise RelayError(explain("settings", SETTINGS_ERRORS[code]), provider=provider)
+    if reply.status == 403 and code and not any(code in codes for codes in ACCOUNT_CODES):
+        raise Refused(make_reason("provider_refuses", provider=provider, code=code), provider=provider)
     raise_for_status(reply, provider, now)
 
 

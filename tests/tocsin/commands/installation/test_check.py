@@ -544,7 +544,7 @@ def test_a_service_that_waits_for_a_lock_is_a_problem(run, world, monkeypatch):
     result = run()
 
     assert result.exit_code == 1
-    assert f"alerts and timers of service {world.service.unique_id} wait for a lock" in result.output
+    assert f"alerts, timers or messages of service {world.service.unique_id} wait for a lock" in result.output
 
 
 def test_a_setting_that_the_running_workers_do_not_have_is_a_problem(run, show_process):
