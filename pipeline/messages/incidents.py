@@ -40,7 +40,10 @@ MAX_THREADS = 20
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What the policy does next if nobody acknowledges: after how many seconds it notifies these people."""
+    """The next messages if nobody reacts: after how many seconds these people get one.
+
+    The reader is "you" with the channel.
+    """
 
     after_s: int
     people: tuple[str, ...]
@@ -54,8 +57,8 @@ class IncidentDetails:
     - `labels`: names and values that the source sent. `sources`: texts and addresses of the source's links.
     - `acknowledged_by`: who acknowledged; empty if the incident is not acknowledged.
     - `ended_by`: why a resolved incident is resolved.
-    - `also_notified`: the names of other people who were or will be notified.
-    - `next_step`: None if the policy notifies nobody any more.
+    - `also_notified`: the names of other people who were notified.
+    - `next_steps`: in the order of their times. `next_end`: why a triggered incident has none.
     """
 
     began_at: datetime | None = None
@@ -65,7 +68,8 @@ class IncidentDetails:
     acknowledged_at: datetime | None = None
     ended_by: str = ""
     also_notified: tuple[str, ...] = ()
-    next_step: NextStep | None = None
+    next_steps: tuple[NextStep, ...] = ()
+    next_end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +215,7 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
 
 
 def _build_facts(incident: IncidentSummary, details: IncidentDetails, zone: str) -> KeyFacts:
-    next_step = _describe_next(details.next_step) if details.next_step is not None else None
+    next_step = _describe_next(details)
     began_at = details.began_at or incident.since
     return KeyFacts(
         _get_title(incident),
@@ -250,16 +254,28 @@ def _list_details(incident: IncidentSummary, details: IncidentDetails, zone: str
     yield LabelledText("Why you", shorten_clean(incident.reason))
     if details.also_notified:
         yield LabelledText("Also notified", _list_also_notified(details))
-    if details.next_step is not None:
-        yield _describe_next(details.next_step)
+    following = _describe_next(details)
+    if following is not None:
+        yield following
     for name, value in details.labels[:MAX_LABELS]:
         yield LabelledText(shorten_clean(name, MAX_NAME) or "(no name)", shorten_clean(value, 200))
 
 
-def _describe_next(step: NextStep) -> LabelledText:
-    """Return the next step as, for example, "Next, in 1 min: Bob"."""
-    delay = f"in {format_duration(step.after_s)}" if step.after_s > 0 else "now"
-    return LabelledText(f"Next, {delay}", shorten_clean(", ".join(step.people), 500) or "nobody")
+def _describe_next(details: IncidentDetails) -> LabelledText | None:
+    """Return who gets the next messages, for example "Next, in 1 min: Bob"."""
+    if not details.next_steps:
+        return LabelledText("Next", f"nobody: {details.next_end}") if details.next_end else None
+    first, *others = details.next_steps
+    later = (f"; {_describe_delay(each)}: {_list_people(each)}" for each in others)
+    return LabelledText(f"Next, {_describe_delay(first)}", "".join((_list_people(first), *later)))
+
+
+def _describe_delay(step: NextStep) -> str:
+    return f"in {format_duration(step.after_s)}" if step.after_s > 0 else "now"
+
+
+def _list_people(step: NextStep) -> str:
+    return shorten_clean(", ".join(step.people), 500) or "nobody"
 
 
 def _list_sources(details: IncidentDetails) -> Iterator[LabelledLink]:

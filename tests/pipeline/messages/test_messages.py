@@ -79,7 +79,7 @@ DETAILS = IncidentDetails(
     sources=(("Runbook", "https://runbook.example.org/disk"), ("Bad", "javascript:alert(1)")),
     acknowledged_by="Bob",
     acknowledged_at=NOON + timedelta(minutes=1),
-    next_step=NextStep(60, ("Bob", "Carol")),
+    next_steps=(NextStep(60, ("Bob", "Carol")),),
 )
 
 

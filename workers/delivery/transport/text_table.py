@@ -22,7 +22,7 @@ VARIABLES = {
     "since_short": "the same, as weekday, hour and minute",
     "why": "why this person is notified",
     "who_else": "the names of other people who are notified",
-    "next_step": "whom the policy notifies next, and when",
+    "next_step": "who gets the next messages if nobody reacts, and when",
     "link": "the address of the incident's page; of the first incident in a message about several",
     "page": "the address of the page about all of the message; empty in a message about several incidents",
     "heading": "the one of `lines` that is a heading",
