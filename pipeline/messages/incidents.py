@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
 from models.domain.reasons import format_duration
+from models.domain.values import replace
 from pipeline.messages.content import (
     ACTIONS,
     MAX_NAME,
@@ -56,7 +57,7 @@ class IncidentDetails:
     - `began_at`: when the problem began, by the clock of the source. None: the source gave no time.
     - `labels`: names and values that the source sent. `sources`: texts and addresses of the source's links.
     - `acknowledged_by`: who acknowledged; empty if the incident is not acknowledged.
-    - `ended_by`: why a resolved incident is resolved.
+    - `ended_by`: why a resolved incident is resolved. `resolved_by`: the name of the person; empty: none.
     - `also_notified`: the names of other people who were notified.
     - `next_steps`: in the order of their times. `next_end`: why a triggered incident has none.
     """
@@ -67,6 +68,7 @@ class IncidentDetails:
     acknowledged_by: str = ""
     acknowledged_at: datetime | None = None
     ended_by: str = ""
+    resolved_by: str = ""
     also_notified: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
     next_end: str = ""
@@ -164,6 +166,14 @@ def _build_single_subject(incident: IncidentSummary) -> str:
     return f"[{service}] {sla}#{incident.number} {title}{end}"
 
 
+def _describe_state(incident: IncidentSummary) -> str:
+    """Return what the title of a message says more than the common subject of the incident's mails."""
+    if incident.is_recovery:
+        end = _describe_end(incident)
+        return f"{end[:1].upper()}{end[1:]}."
+    return f"{shorten_clean(incident.sla, MAX_TITLE)}." if incident.sla else ""
+
+
 def _list_services(incidents: Sequence[IncidentSummary]) -> str:
     names = dict.fromkeys(incident.service for incident in incidents)
     services = list(dict.fromkeys(shorten_clean(get_service_name(name), MAX_NAME) for name in names))
@@ -196,6 +206,8 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
     if len(summary) > MAX_SUMMARY:
         summary = summary[:MAX_SUMMARY] + " ..."
     details, title = incident.details or IncidentDetails(), _get_title(incident)
+    if summary.strip().casefold() == title.casefold():
+        summary = ""
     link_text = "See it, acknowledge it or resolve it (no login needed, for 7 days):"
     if incident.is_recovery:
         link_text = "See what happened (no login needed, for 7 days):"
@@ -211,6 +223,8 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
         threads=(incident.unique_id,) if incident.unique_id else (),
         is_urgent=incident.urgency is Urgency.HIGH and not incident.is_recovery,
         facts=_build_facts(incident, details, recipient.zone),
+        subject=_build_single_subject(replace(incident, is_recovery=False, sla="")),
+        state=_describe_state(incident),
     )
 
 
@@ -244,21 +258,29 @@ def _list_details(incident: IncidentSummary, details: IncidentDetails, zone: str
         yield LabelledText("Received", format_time(incident.since, zone))
     if incident.is_recovery and incident.resolved_at is not None:
         at = format_time(incident.resolved_at, zone)
-        yield LabelledText("Resolved", f"{at}, {_describe_end(incident)}")
+        yield LabelledText("Resolved", f"{at}, {_describe_end(incident).removeprefix('resolved ')}")
     if incident.is_recovery and details.ended_by:
         yield LabelledText("Because", shorten_clean(details.ended_by))
     yield LabelledText("Incident", f"#{incident.number}")
     if details.acknowledged_by and details.acknowledged_at is not None:
         by, at = shorten_clean(details.acknowledged_by, 200), format_time(details.acknowledged_at, zone)
         yield LabelledText("Acknowledged", f"by {by}, {at}")
-    yield LabelledText("Why you", shorten_clean(incident.reason))
     if details.also_notified:
         yield LabelledText("Also notified", _list_also_notified(details))
     following = _describe_next(details)
     if following is not None:
         yield following
+    known = {_get_title(incident).casefold(), get_service_name(incident.service).casefold()}
     for name, value in details.labels[:MAX_LABELS]:
-        yield LabelledText(shorten_clean(name, MAX_NAME) or "(no name)", shorten_clean(value, 200))
+        text = shorten_clean(value, 200)
+        if text.casefold() not in known:
+            yield LabelledText(shorten_clean(name, MAX_NAME) or "(no name)", text)
+    yield LabelledText("You" if incident.is_recovery else "Why you", _describe_reason(incident))
+
+
+def _describe_reason(incident: IncidentSummary) -> str:
+    reason = shorten_clean(incident.reason)
+    return reason.removeprefix("you ") if incident.is_recovery else reason
 
 
 def _describe_next(details: IncidentDetails) -> LabelledText | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 import peewee
 
 from models.domain.effects import IncidentState
-from models.domain.enums import IncidentStatus, NotificationStatus
+from models.domain.enums import AlertType, IncidentStatus, NotificationStatus
 from models.domain.reasons import Reason, format_duration, write_clause
 from models.load.incident_states import load_states
 from models.load.simulation import load_open_incident
@@ -38,6 +38,14 @@ _LAST_LOG = Prepared(
         IncidentLog.select(IncidentLog.at, IncidentLog.reason, IncidentLog.user)
         .where(IncidentLog.incident == bind("incident"), IncidentLog.what == bind("what"))
         .order_by(IncidentLog.id.desc())
+        .limit(1)
+    )
+)
+_LAST_LEVEL = Prepared(
+    lambda: (
+        Event.select(Event.alert_type)
+        .where(Event.incident == bind("incident"))
+        .order_by(Event.id.desc())
         .limit(1)
     )
 )
@@ -77,11 +85,20 @@ def load_details(incident_row: int, reader: int, now: datetime) -> IncidentDetai
         sources=_list_sources(alert.get("urls")),
         acknowledged_by=by,
         acknowledged_at=at,
-        ended_by=write_clause(resolved[1]) if resolved is not None else "",
+        ended_by=_describe_why_resolved(incident_row, resolved[1]) if resolved is not None else "",
+        resolved_by=_name_user(resolved[2]) if resolved is not None else "",
         also_notified=_find_also_notified(incident_row, reader, now),
         next_steps=_list_next_steps(following, now),
         next_end=_describe_end(incident, following, now),
     )
+
+
+def _describe_why_resolved(incident_row: int, reason: Reason) -> str:
+    """Return why an incident is resolved. If the service resolved it by its age, its alert may still fire."""
+    why = write_clause(reason)
+    last = _LAST_LEVEL.first(incident=incident_row) if reason.code == "open_too_long" else None
+    is_firing = last is not None and last[0] in (AlertType.WARNING, AlertType.ERROR, AlertType.CRITICAL)
+    return f"{why}; its last alert was still firing" if is_firing else why
 
 
 def _find_also_notified(incident_row: int, reader: int, now: datetime) -> tuple[str, ...]:
@@ -95,9 +112,13 @@ def _find_acknowledgement(incident_row: int) -> tuple[str, datetime | None]:
     if found is None:
         return "", None
     at, reason, user_row = found
+    return _name_user(user_row) or _get_author(reason), at
+
+
+def _name_user(user_row: int | None) -> str:
+    """Return the name of a user; empty without a user."""
     user = User.get_or_none(User.id == user_row) if user_row else None
-    name: str = get_display_name(user) if user is not None else _get_author(reason)
-    return name, at
+    return get_display_name(user) if user is not None else ""
 
 
 def _get_author(reason: Reason) -> str:

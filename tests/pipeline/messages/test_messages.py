@@ -143,7 +143,7 @@ def test_a_recovery_says_after_which_time_the_incident_is_resolved():
 
     assert one.title == "[Checkout] #12 Disk full on db1: resolved after 14 min"
     at = f"Wed 4 Mar 2026, 13:14:05 CET {BERLIN}"
-    assert f"Resolved: {at}, resolved after 14 min\n" in write_plain_text(one)
+    assert f"Resolved: {at}, after 14 min\n" in write_plain_text(one)
     assert "Because:  resolved by Bob\n" in write_plain_text(one)
     assert (one.is_urgent, one.links[0].actions) == (False, ())
     assert many.title == "[Checkout] 2 incidents are resolved: Disk full on db1"

@@ -49,7 +49,8 @@ class EmailChannel:
 
     def format_example(self, message: OutgoingMessage) -> str:
         """Return subject and plain text of a mail, for docs/messages.md."""
-        return f"Subject: {message.content.title}\n\n{self._texts.plain.render(message.content)}"
+        content = message.content
+        return f"Subject: {content.subject or content.title}\n\n{self._texts.plain.render(content)}"
 
 
 def _find_missing_setting(settings: Settings) -> str | None:
@@ -152,10 +153,10 @@ class SmtpConnection:
         except smtplib.SMTPDataError as error:
             code, reply = error.smtp_code, _to_bytes(error.smtp_error)
         if code != 250:
-            # The relay has accepted the address, so the address is not the cause.
             self._reset(session)
-            answer = self._clean_reply(message, code, reply)
-            raise TemporaryError(make_reason("smtp_refuses_message", answer=answer))
+            why = make_reason("smtp_refuses_message", answer=self._clean_reply(message, code, reply))
+            # Many relays refuse an address only now. Its person gets the message at another address, too.
+            raise Refused(why) if code >= 500 else TemporaryError(why)
         return make_reason("smtp_accepted", code=code)
 
     def _reset(self, session: SmtpSession) -> None:

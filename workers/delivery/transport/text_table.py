@@ -14,7 +14,8 @@ from workers.delivery.transport.chat_text import escape_marks, escape_tags, esca
 
 # Each variable of a template, and its meaning.
 VARIABLES = {
-    "title": "what happened, in one line; the subject of a mail",
+    "title": "what happened, in one line; a mail has it without the state as its subject",
+    "state": "that the incident is resolved, or its SLA ends or is breached; else empty",
     "what": "the title of the incident, or how many incidents the message is about",
     "where": "the name of the service",
     "how_bad": "level and urgency",
