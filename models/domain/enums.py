@@ -264,6 +264,8 @@ class MessageKind(StrEnum):
     BUNDLE = "bundle"
     # A link with which the person signs in.
     SIGN_IN = "sign_in"
+    # Mails to a contact came back. `requested_by` is the name of the contact.
+    BOUNCED = "bounced"
     # A colleague asks to swap shifts.
     SWAP = "swap"
     # What became of it: for the person who asked; a confirmed swap for both people.

@@ -334,6 +334,7 @@ ENGLISH = {
     "url_not_allowed": "The URL is not allowed: it leads into a network that the operator does not allow.",
     "url_silent": "No usable answer. The host is unknown, cannot be reached, or is in a network that the operator does"
     " not allow.",
+    "bounced": "A mail server could not deliver it ({status}).",
     "url_closed": "The host closed or refused the connection.",
     "url_late": "The host did not answer in time.",
     "url_not_trusted": "The certificate of the host is not valid for its name, or nobody known signed it.",

@@ -129,6 +129,19 @@ def build_browser_content(browser: str, recipient: Recipient, now: datetime) -> 
     return MessageContent("[Tocsin] A browser was added", lines, details, closing=closing)
 
 
+def build_bounced_content(contact: str, link: str, recipient: Recipient) -> MessageContent:
+    """Return a message about a contact of the reader whose mails come back."""
+    name = shorten_clean(contact, MAX_NAME)
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        f"a mail server says that the address of your contact {name} does not exist. Tocsin sends nothing",
+        "there until you verify it again, and notifies you by your other contacts.",
+    )
+    links = (LabelledLink("Correct or verify the contact here:", link, button="See your contacts"),)
+    return MessageContent(f"[Tocsin] Mails to your contact {name} come back", lines, (), links)
+
+
 def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:
     """Return an invitation. The person must confirm it on the page to which its link leads."""
     account = shorten_clean(invitation.account, MAX_NAME)

@@ -44,6 +44,7 @@ from models.write.delivery_reports import REPORTED_FAILED
 from pipeline.messages.account import (
     SWAP_RESULTS,
     InvitationDetails,
+    build_bounced_content,
     build_browser_content,
     build_code_content,
     build_invitation_content,
@@ -324,6 +325,9 @@ def _render_without_notifications(
         return _render(recipient, build_code_content(code, requested_by, recipient.reader), now)
     if recipient.kind == MessageKind.SIGN_IN:
         return _render_sign_in(recipient, requested_by, public_url, now)
+    if recipient.kind == MessageKind.BOUNCED:
+        link = f"{public_url}/mine/"
+        return _render(recipient, build_bounced_content(requested_by, link, recipient.reader), now)
     if recipient.kind == MessageKind.SWAP:
         return _render(
             recipient, build_swap_content(requested_by, f"{public_url}/mine/", recipient.reader), now

@@ -7,6 +7,7 @@ import time
 from email.utils import parseaddr
 
 from models.domain.reasons import Reason, make_reason
+from models.write.bounces import PROVIDER
 from pipeline.sources.reading.cleaning import clean_line
 from runtime.settings import Settings, find_unset
 from workers.delivery.transport.channel import (
@@ -92,11 +93,14 @@ class SmtpConnection:
         with Watchdog(self._deadline) as watchdog:
             session = self._begin(message, watchdog)
             try:
-                return Accepted(self._transfer(session, message, mail))
+                reason = self._transfer(session, message, mail)
             except _ERRORS as error:
                 self._disconnect()
                 # The relay has answered all before RCPT. Now it may wait for the server of the domain.
                 raise HostError(describe_error(error, watchdog, self._deadline_s)) from error
+        if not message.return_path:
+            return Accepted(reason)
+        return Accepted(reason, PROVIDER, message.message_id)
 
     def close(self) -> None:
         if self._session is None:
@@ -126,7 +130,8 @@ class SmtpConnection:
         watchdog.guard(session.handle)
         reused, session.used = session.used, True
         try:
-            code, reply = session.mail(self._from, _get_options(session, self._from, message.to))
+            sender = message.return_path or self._from
+            code, reply = session.mail(sender, _get_options(session, sender, message.to))
         except _ERRORS as error:
             self._disconnect()
             if reused and not watchdog.expired:
