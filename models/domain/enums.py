@@ -273,6 +273,7 @@ class MessageKind(StrEnum):
     SWAP_AGREED = "swap_agreed"
     SWAP_CONFIRMED = "swap_confirmed"
     SWAP_DECLINED = "swap_declined"
+    SWAP_PASSED = "swap_passed"
 
 
 class OutboundEvent(StrEnum):
@@ -331,3 +332,5 @@ class SwapState(IntEnum):
     AGREED = 2
     DONE = 3
     DECLINED = 4
+    # The first of the shifts began before the swap was made.
+    PASSED = 5
