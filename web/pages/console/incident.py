@@ -25,6 +25,7 @@ from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.console.operations import call, call_if_allowed
 from web.pages.console.page import answer_unchanged, build_etag, format_moment, is_known, render
+from web.pages.console.timeline import add_sentences
 from web.pages.linked_incident import build_alert, list_alerts, list_notes
 
 MAX_ALERTS = 20
@@ -111,7 +112,7 @@ def _load_timeline(row: Incident) -> list[dict[str, object]]:
     """Return the last entries of the timeline, the newest first."""
     keys = incident_timeline.select_entries(row).order_by(peewee.SQL("3 DESC, 1 DESC, 2 DESC"))
     found: Iterable[tuple[int, int, datetime]] = keys.limit(MAX_ENTRIES)
-    return incident_timeline.load_entries((kind, number) for kind, number, _ in found)
+    return add_sentences(row, incident_timeline.load_entries((kind, number) for kind, number, _ in found))
 
 
 def _load_details(row: Incident) -> dict[str, object]:
