@@ -78,6 +78,7 @@ SETTINGS = (
     Setting("smtp_password", "", parse_text, "password for the mail relay", secret=True),
     Setting("smtp_plain_login", "0", parse_bool, "1: the password may be sent to the mail relay without TLS"),
     Setting("smtp_from", "tocsin@localhost", parse_sender, "sender address of e-mails"),
+    Setting("smtp_bounces", "0", parse_bool, "1: mails that cannot be delivered come back to addresses of TOCSIN_MAIL_IN_DOMAIN, where `tocsin listener` reads them"),
     Setting("mail_limit", "60", build_number_parser(1, 1_000_000, "mails"), "mails that an address gets in a minute; more incidents are in one later mail", "mails"),
     Setting("twilio_url", "https://api.twilio.com", build_url_parser("https", "http"), "interface of the provider of SMS and phone calls: Twilio, or one with the same interface"),
     Setting("twilio_account_sid", "", parse_text, "Account SID at that provider; empty: Tocsin sends no SMS and calls nobody", needed_by=("sms", "phone")),
@@ -145,6 +146,7 @@ class Settings:
     smtp_password: str
     smtp_plain_login: bool
     smtp_from: str
+    smtp_bounces: bool
     mail_limit: int
     twilio_url: str
     twilio_account_sid: str
@@ -258,6 +260,10 @@ def parse_settings(given: Mapping[str, Given]) -> Settings:
         raise BadSetting(
             f"{given['smtp_user'].name} needs TLS: without it, everybody on the way to the mail relay can read"
             " the password. Set TOCSIN_SMTP_TLS to starttls or tls, or set TOCSIN_SMTP_PLAIN_LOGIN=1"
+        )
+    if values["smtp_bounces"] and not values["mail_in_domain"]:
+        raise BadSetting(
+            f"{given['smtp_bounces'].name} needs TOCSIN_MAIL_IN_DOMAIN: mails come back to addresses of this domain"
         )
     if bool(values["twilio2_account_sid"]) != bool(values["twilio2_auth_token"]):
         raise BadSetting(

@@ -264,6 +264,8 @@ class MessageKind(StrEnum):
     BUNDLE = "bundle"
     # A link with which the person signs in.
     SIGN_IN = "sign_in"
+    # Mails to a contact came back. `requested_by` is the name of the contact.
+    BOUNCED = "bounced"
     # A colleague asks to swap shifts.
     SWAP = "swap"
     # What became of it: for the person who asked; a confirmed swap for both people.
@@ -271,6 +273,7 @@ class MessageKind(StrEnum):
     SWAP_AGREED = "swap_agreed"
     SWAP_CONFIRMED = "swap_confirmed"
     SWAP_DECLINED = "swap_declined"
+    SWAP_PASSED = "swap_passed"
 
 
 class OutboundEvent(StrEnum):
@@ -329,3 +332,5 @@ class SwapState(IntEnum):
     AGREED = 2
     DONE = 3
     DECLINED = 4
+    # The first of the shifts began before the swap was made.
+    PASSED = 5

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from models.domain.effects import Author, Effect, IncidentState, RecordLog
+from models.domain.effects import Author, Effect, IncidentState, NotificationState, RecordLog
 from models.domain.enums import (
     AlertType,
     Collation,
@@ -272,6 +272,25 @@ class ServiceFacts:
     collation_minutes: int = 0
     # Whether outbound integrations may send the incidents.
     has_outbound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIncidentFacts:
+    """An incident with all that decides whom it notifies next if nobody reacts.
+
+    - `service`: None if the incident has none.
+    - `pending`: its notifications that are due later than now. `names`: those of their people, by row number.
+    - `timer_order`: its timers in the order in which they fire at the same time. `fired`: its one-time timers
+      that have fired. Both are by incident and key.
+    """
+
+    incident: IncidentState
+    service: ServiceFacts | None
+    config: OnCallConfig
+    pending: tuple[NotificationState, ...] = ()
+    names: tuple[tuple[int, str], ...] = ()
+    timer_order: tuple[tuple[str, str], ...] = ()
+    fired: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ import hmac
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from models.domain.enums import ContactType, MessageStatus
+from models.domain.enums import ContactType, IncidentStatus, MessageStatus
 from models.links import signed_links
 from models.store.ids import digest
 from models.store.store import store
 from models.tables.callbacks import WrongReply
-from models.tables.notifications import Message
+from models.tables.incidents import Incident
+from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 
 # Characters that nobody mistakes for one another.
@@ -61,6 +62,33 @@ def find_message(contacts: Collection[ContactMethod], code: str, now: datetime) 
             found: Message = message
             return found
     return None
+
+
+def list_open(contacts: Collection[ContactMethod], now: datetime) -> list[tuple[int, Message]]:
+    """Return the open incidents (row numbers) of the SMS to these contacts whose codes live, at most two.
+
+    Each has its newest SMS.
+    """
+    query = (
+        Message.select(Message, ContactMethod, Notification.incident.alias("incident_row"))
+        .join(ContactMethod)
+        .switch(Message)
+        .join(Notification, on=Notification.message == Message.id)
+        .join(Incident)
+        .where(
+            Message.contact.in_([contact.id for contact in contacts]),
+            Message.channel == ContactType.SMS,
+            Message.state == MessageStatus.SENT,
+            Message.done_at > now - LIFE,
+            Incident.status != IncidentStatus.RESOLVED,
+        )
+        .order_by(Message.id.desc())
+        .limit(MAX_MESSAGES)
+    )
+    found: dict[int, Message] = {}
+    for message in query.objects():
+        found.setdefault(message.incident_row, message)
+    return list(found.items())[:2]
 
 
 def has_too_many_wrong(number: str, now: datetime) -> bool:

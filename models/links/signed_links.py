@@ -113,6 +113,7 @@ class Signer:
         self._bundles = itsdangerous.URLSafeSerializer(key, salt="bundle")
         self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
         self._replies = itsdangerous.Signer(key, salt="reply")
+        self._return_paths = itsdangerous.Signer(key, salt="return path")
         self._sign_ins = itsdangerous.URLSafeSerializer(key, salt="sign in")
         self._devices = itsdangerous.URLSafeSerializer(key, salt="device")
         self._feeds = itsdangerous.URLSafeSerializer(key, salt="calendar")
@@ -171,6 +172,10 @@ class Signer:
     def sign_reply(self, message_id: str) -> bytes:
         """Return a signature of an outgoing message, for models/links/reply_codes.py."""
         return self._replies.get_signature(message_id)
+
+    def sign_return_path(self, message_id: str) -> bytes:
+        """Return a signature of an outgoing mail, for models/links/return_paths.py."""
+        return self._return_paths.get_signature(message_id)
 
     def sign_feed(self, feed: CalendarFeed) -> str:
         """Return a token without expiry. The same feed always gives the same token."""

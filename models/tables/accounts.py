@@ -138,4 +138,9 @@ class FailedAuthentication(Table):
 
 def get_display_name(user: User) -> str:
     """Return the name of a user for display; without a name, the part of the address before the @."""
-    return f"{user.first_name} {user.last_name}".strip() or user.email.partition("@")[0]
+    return name_person(user.first_name, user.last_name, user.email)
+
+
+def name_person(first_name: str, last_name: str, email: str) -> str:
+    """Return the name of a person as `get_display_name` does, from columns of the user."""
+    return f"{first_name} {last_name}".strip() or email.partition("@")[0]

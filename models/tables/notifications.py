@@ -20,7 +20,8 @@ class Message(Table):
       it is known to be dead, its claims end at once. None: nobody knows, or nobody claimed it yet.
     - `kind`: a MessageKind; None for a test message, and for notifications without a special kind.
     - `pieces_of`: the work whose pieces may share the message: a receipt in a service; else None.
-    - `group_key`: the hash of what all notifications of a shared message have in common.
+    - `group_key`: the hash of what all notifications of a shared message have in common; in a mail about a
+      swap of shifts, the unique_id of the swap.
     - `held_until`: until then the message waits for more pieces, as long as `claimed_until` is the same. A
       claim by a worker that sends the message changes `claimed_until`: then no piece can join any more.
     - `is_extended`: each later piece moves `held_until`.

@@ -10,12 +10,20 @@ import peewee
 from models.domain.channels import USER_EMAIL_CHANNEL, WITHOUT_RECOVERY
 from models.domain.effects import CreateNotification, NotificationState, NotifyRecovery
 from models.domain.enums import NotificationKind, NotificationStatus
-from models.domain.reasons import make_reason
+from models.domain.reasons import Reason, make_reason
 from models.store.prepared import Prepared, in_bound
 from models.tables.accounts import User
+from models.tables.incidents import IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 
+_ACKNOWLEDGED = Prepared(
+    lambda: IncidentLog.select(IncidentLog.incident, IncidentLog.user).where(
+        in_bound(IncidentLog.incident, "incidents"),
+        IncidentLog.what == "acknowledged",
+        IncidentLog.user.is_null(False),
+    )
+)
 _NOTIFIED = Prepared(
     lambda: (
         Notification.select(
@@ -57,15 +65,18 @@ def write_recoveries(
             # Only e-mail addresses are the same in another case.
             address = value or email
             contacts[channel, address.lower() if channel == USER_EMAIL_CHANNEL else address] = contact
+    acknowledged = set(_ACKNOWLEDGED.rows(incidents=list(by_row))) if notified else set()
     for (incident, user, username), contacts in notified.items():
         effect = by_row[incident]
+        has_acknowledged = (incident, user) in acknowledged
+        why = make_reason("you_acknowledged") if has_acknowledged else make_reason("was_notified")
         to = {(channel, contact) for (channel, _), contact in contacts.items()}
         for channel, contact in sorted(to or {(int(USER_EMAIL_CHANNEL), None)}, key=str):
-            yield _build(effect, user, username, channel, contact)
+            yield _build(effect, user, username, channel, contact, why)
 
 
 def _build(
-    effect: NotifyRecovery, user: int, username: str, channel: int, contact: int | None
+    effect: NotifyRecovery, user: int, username: str, channel: int, contact: int | None, why: Reason
 ) -> CreateNotification:
     prefix = f"{effect.incident}:{NotificationKind.RECOVERY}:{effect.escalation_run}:{username}"
     return CreateNotification(
@@ -77,7 +88,7 @@ def _build(
             channel=channel,
             rule=None,
             kind=NotificationKind.RECOVERY,
-            reason=make_reason("was_notified"),
+            reason=why,
             not_before=effect.at,
             group_key=NotificationKind.RECOVERY.value,
         )

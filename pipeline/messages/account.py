@@ -69,7 +69,28 @@ def build_sign_in_content(account: str, link: str, minutes: int, recipient: Reci
     return MessageContent("[Tocsin] Sign in", lines, (), links, closing)
 
 
-def build_swap_content(asker: str, link: str, recipient: Recipient) -> MessageContent:
+@dataclass(frozen=True, slots=True)
+class SwapDetails:
+    """The shifts of a swap as its reader sees them: start and end of the one given and the one taken."""
+
+    schedule: str
+    given: tuple[datetime, datetime]
+    taken: tuple[datetime, datetime]
+
+
+def _list_shifts(swap: SwapDetails | None, zone: str) -> tuple[LabelledText, ...]:
+    """Return the schedule and the shifts; nothing if they are not known any more."""
+    if swap is None:
+        return ()
+    shifts = {"You give": swap.given, "You take": swap.taken}
+    spans = (
+        LabelledText(label, f"{format_time(start, zone, names_zone=False)} to {format_time(end, zone)}")
+        for label, (start, end) in shifts.items()
+    )
+    return (LabelledText("Schedule", shorten_clean(swap.schedule, 200)), *spans)
+
+
+def build_swap_content(asker: str, swap: SwapDetails, link: str, recipient: Recipient) -> MessageContent:
     """Return a message about a colleague who asks to swap shifts."""
     name = shorten_clean(asker, MAX_NAME)
     lines = (
@@ -78,7 +99,8 @@ def build_swap_content(asker: str, link: str, recipient: Recipient) -> MessageCo
         f"{name} asks you to swap shifts. Nothing changes until you accept.",
     )
     links = (LabelledLink("See the shifts, accept or decline here:", link, button="See the shifts"),)
-    return MessageContent(f"[Tocsin] {name} asks to swap shifts", lines, (), links)
+    shifts = _list_shifts(swap, recipient.zone)
+    return MessageContent(f"[Tocsin] {name} asks to swap shifts", lines, shifts, links)
 
 
 # What became of a request to swap shifts: title and sentence. {name} decided it.
@@ -99,18 +121,24 @@ SWAP_RESULTS = {
         "{name} declined the swap",
         "{name} declined your request to swap shifts. You keep your shift.",
     ),
+    MessageKind.SWAP_PASSED: (
+        "A request to swap shifts has passed",
+        "The first of the shifts has begun, and the swap was not agreed and confirmed before. You keep your"
+        " shift.",
+    ),
 }
 
 
 def build_swap_result_content(
-    kind: MessageKind, decided_by: str, link: str, recipient: Recipient
+    kind: MessageKind, decided_by: str, swap: SwapDetails | None, link: str, recipient: Recipient
 ) -> MessageContent:
     """Return a message about what became of a request to swap shifts."""
     title, sentence = SWAP_RESULTS[kind]
     name = shorten_clean(decided_by, MAX_NAME)
     lines = (f"Hello {shorten_clean(recipient.name)},", "", sentence.replace("{name}", name))
     links = (LabelledLink("See your shifts here:", link, button="See your shifts"),)
-    return MessageContent(f"[Tocsin] {title.replace('{name}', name)}", lines, (), links)
+    shifts = _list_shifts(swap, recipient.zone)
+    return MessageContent(f"[Tocsin] {title.replace('{name}', name)}", lines, shifts, links)
 
 
 def build_browser_content(browser: str, recipient: Recipient, now: datetime) -> MessageContent:
@@ -127,6 +155,19 @@ def build_browser_content(browser: str, recipient: Recipient, now: datetime) -> 
     )
     closing = "If it was not you, delete this contact, and do not forward the links in your messages."
     return MessageContent("[Tocsin] A browser was added", lines, details, closing=closing)
+
+
+def build_bounced_content(contact: str, link: str, recipient: Recipient) -> MessageContent:
+    """Return a message about a contact of the reader whose mails come back."""
+    name = shorten_clean(contact, MAX_NAME)
+    lines = (
+        f"Hello {shorten_clean(recipient.name)},",
+        "",
+        f"a mail server says that the address of your contact {name} does not exist. Tocsin sends nothing",
+        "there until you verify it again, and notifies you by your other contacts.",
+    )
+    links = (LabelledLink("Correct or verify the contact here:", link, button="See your contacts"),)
+    return MessageContent(f"[Tocsin] Mails to your contact {name} come back", lines, (), links)
 
 
 def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:

@@ -15,7 +15,10 @@ MAX_SPOKEN = 400
 MAX_TWIML = 4_000
 GATHER_TIMEOUT_S = 10
 
-_SERVICE = re.compile(r"^\[([^\]]*)\] ")
+_SERVICE = re.compile(r"^(Alert from Tocsin\. )?\[([^\]]*)\] ")
+# A voice says the names of these signs.
+_SPOKEN = {"%": " percent", "&": " and ", "<": " ", ">": " "}
+_SIGNS = re.compile(r" ?[%&<>]")
 _NUMBER = re.compile(r"#(?=\d)")
 # A voice reads a long number as millions; codes are spelt.
 _DIGITS = re.compile(r"\d{5,}")
@@ -30,7 +33,8 @@ def say(text: str) -> str:
 
 def spell(text: str) -> str:
     """Return a text of any length as it is spoken."""
-    words = _NUMBER.sub("number ", _SERVICE.sub(r"\1. ", clean_line(text)))
+    words = _NUMBER.sub("number ", _SERVICE.sub(r"\1\2. ", clean_line(text)))
+    words = clean_line(_SIGNS.sub(lambda found: _SPOKEN[found[0].strip()], words))
     return _UNFIT.sub("", _DIGITS.sub(lambda found: ", ".join(found[0]), words))
 
 

@@ -31,7 +31,7 @@ def build_changed_content(incidents: Sequence[IncidentSummary], recipient: Recip
 
 
 def describe_status(incident: IncidentSummary, zone: str) -> str:
-    """Say who acknowledged, or when the incident was resolved; empty for a triggered incident."""
+    """Say who acknowledged, or who resolved the incident and when; empty for a triggered incident."""
     details = incident.details or IncidentDetails()
     match incident.status:
         case IncidentStatus.ACKNOWLEDGED:
@@ -41,9 +41,10 @@ def describe_status(incident: IncidentSummary, zone: str) -> str:
                 "Acknowledged" + (f" by {by}" if by else "") + (f" at {format_clock(at, zone)}" if at else "")
             )
         case IncidentStatus.RESOLVED:
-            at = incident.resolved_at
+            at, name = incident.resolved_at, clean_line(details.resolved_by, 200)
+            by = f" by {name}" if name else ""
             if at is None:
-                return "Resolved"
+                return f"Resolved{by}"
             seconds = max(round((at - incident.since).total_seconds()), 0)
-            return f"Resolved at {format_clock(at, zone)}, after {format_duration(seconds)}"
+            return f"Resolved{by} at {format_clock(at, zone)}, after {format_duration(seconds)}"
     return ""

@@ -88,6 +88,9 @@ class MessageContent:
     `details`, `links`, `closing` and `foot` follow in this order. All texts are clean; only `closing` and
     `foot` have line breaks.
 
+    - `subject`: the subject of a mail, the same in all mails about an incident, so that mail programs show
+      them as one thread. Empty: the title.
+    - `state`: what the title says more than the subject, for mails; empty: nothing.
     - `heading`: the one of `lines` that is a heading; empty if none is.
     - `threads`: the unique_ids of the incidents to which the message belongs.
     - `is_urgent`: an incident of high urgency needs the reader.
@@ -104,6 +107,8 @@ class MessageContent:
     threads: tuple[str, ...] = ()
     is_urgent: bool = False
     facts: KeyFacts = KeyFacts()
+    subject: str = ""
+    state: str = ""
 
 
 def list_offered(content: MessageContent) -> list[str]:
@@ -116,6 +121,7 @@ def write_plain_text(content: MessageContent) -> str:
     """Return the content without its title as plain text, in paragraphs that a fixed-width font aligns."""
     width = max([8, *(len(detail.label) + 1 for detail in content.details)])
     paragraphs = [
+        content.state,
         "\n".join(content.lines),
         "\n".join(f"{f'{detail.label}:':{width}} {detail.text}" for detail in content.details),
         *("\n".join(_list_lines(link)) for link in content.links),

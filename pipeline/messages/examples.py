@@ -32,7 +32,7 @@ INCIDENT = IncidentSummary(
         labels=(("instance", "db1:9100"),),
         sources=(("Runbook", "https://runbook.example.org/disk"),),
         also_notified=("Bob",),
-        next_step=NextStep(300, ("Carol",)),
+        next_steps=(NextStep(300, ("Carol",)),),
     ),
 )
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from models.domain.enums import AlertType, IncidentStatus, Urgency
 from models.domain.reasons import format_duration
+from models.domain.values import replace
 from pipeline.messages.content import (
     ACTIONS,
     MAX_NAME,
@@ -40,7 +41,10 @@ MAX_THREADS = 20
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What the policy does next if nobody acknowledges: after how many seconds it notifies these people."""
+    """The next messages if nobody reacts: after how many seconds these people get one.
+
+    The reader is "you" with the channel.
+    """
 
     after_s: int
     people: tuple[str, ...]
@@ -53,9 +57,9 @@ class IncidentDetails:
     - `began_at`: when the problem began, by the clock of the source. None: the source gave no time.
     - `labels`: names and values that the source sent. `sources`: texts and addresses of the source's links.
     - `acknowledged_by`: who acknowledged; empty if the incident is not acknowledged.
-    - `ended_by`: why a resolved incident is resolved.
-    - `also_notified`: the names of other people who were or will be notified.
-    - `next_step`: None if the policy notifies nobody any more.
+    - `ended_by`: why a resolved incident is resolved. `resolved_by`: the name of the person; empty: none.
+    - `also_notified`: the names of other people who were notified.
+    - `next_steps`: in the order of their times. `next_end`: why a triggered incident has none.
     """
 
     began_at: datetime | None = None
@@ -64,8 +68,10 @@ class IncidentDetails:
     acknowledged_by: str = ""
     acknowledged_at: datetime | None = None
     ended_by: str = ""
+    resolved_by: str = ""
     also_notified: tuple[str, ...] = ()
-    next_step: NextStep | None = None
+    next_steps: tuple[NextStep, ...] = ()
+    next_end: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,14 @@ def _build_single_subject(incident: IncidentSummary) -> str:
     return f"[{service}] {sla}#{incident.number} {title}{end}"
 
 
+def _describe_state(incident: IncidentSummary) -> str:
+    """Return what the title of a message says more than the common subject of the incident's mails."""
+    if incident.is_recovery:
+        end = _describe_end(incident)
+        return f"{end[:1].upper()}{end[1:]}."
+    return f"{shorten_clean(incident.sla, MAX_TITLE)}." if incident.sla else ""
+
+
 def _list_services(incidents: Sequence[IncidentSummary]) -> str:
     names = dict.fromkeys(incident.service for incident in incidents)
     services = list(dict.fromkeys(shorten_clean(get_service_name(name), MAX_NAME) for name in names))
@@ -192,6 +206,8 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
     if len(summary) > MAX_SUMMARY:
         summary = summary[:MAX_SUMMARY] + " ..."
     details, title = incident.details or IncidentDetails(), _get_title(incident)
+    if summary.strip().casefold() == title.casefold():
+        summary = ""
     link_text = "See it, acknowledge it or resolve it (no login needed, for 7 days):"
     if incident.is_recovery:
         link_text = "See what happened (no login needed, for 7 days):"
@@ -207,11 +223,13 @@ def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageCon
         threads=(incident.unique_id,) if incident.unique_id else (),
         is_urgent=incident.urgency is Urgency.HIGH and not incident.is_recovery,
         facts=_build_facts(incident, details, recipient.zone),
+        subject=_build_single_subject(replace(incident, is_recovery=False, sla="")),
+        state=_describe_state(incident),
     )
 
 
 def _build_facts(incident: IncidentSummary, details: IncidentDetails, zone: str) -> KeyFacts:
-    next_step = _describe_next(details.next_step) if details.next_step is not None else None
+    next_step = _describe_next(details)
     began_at = details.began_at or incident.since
     return KeyFacts(
         _get_title(incident),
@@ -240,26 +258,46 @@ def _list_details(incident: IncidentSummary, details: IncidentDetails, zone: str
         yield LabelledText("Received", format_time(incident.since, zone))
     if incident.is_recovery and incident.resolved_at is not None:
         at = format_time(incident.resolved_at, zone)
-        yield LabelledText("Resolved", f"{at}, {_describe_end(incident)}")
+        yield LabelledText("Resolved", f"{at}, {_describe_end(incident).removeprefix('resolved ')}")
     if incident.is_recovery and details.ended_by:
         yield LabelledText("Because", shorten_clean(details.ended_by))
     yield LabelledText("Incident", f"#{incident.number}")
     if details.acknowledged_by and details.acknowledged_at is not None:
         by, at = shorten_clean(details.acknowledged_by, 200), format_time(details.acknowledged_at, zone)
         yield LabelledText("Acknowledged", f"by {by}, {at}")
-    yield LabelledText("Why you", shorten_clean(incident.reason))
     if details.also_notified:
         yield LabelledText("Also notified", _list_also_notified(details))
-    if details.next_step is not None:
-        yield _describe_next(details.next_step)
+    following = _describe_next(details)
+    if following is not None:
+        yield following
+    known = {_get_title(incident).casefold(), get_service_name(incident.service).casefold()}
     for name, value in details.labels[:MAX_LABELS]:
-        yield LabelledText(shorten_clean(name, MAX_NAME) or "(no name)", shorten_clean(value, 200))
+        text = shorten_clean(value, 200)
+        if text.casefold() not in known:
+            yield LabelledText(shorten_clean(name, MAX_NAME) or "(no name)", text)
+    yield LabelledText("You" if incident.is_recovery else "Why you", _describe_reason(incident))
 
 
-def _describe_next(step: NextStep) -> LabelledText:
-    """Return the next step as, for example, "Next, in 1 min: Bob"."""
-    delay = f"in {format_duration(step.after_s)}" if step.after_s > 0 else "now"
-    return LabelledText(f"Next, {delay}", shorten_clean(", ".join(step.people), 500) or "nobody")
+def _describe_reason(incident: IncidentSummary) -> str:
+    reason = shorten_clean(incident.reason)
+    return reason.removeprefix("you ") if incident.is_recovery else reason
+
+
+def _describe_next(details: IncidentDetails) -> LabelledText | None:
+    """Return who gets the next messages, for example "Next, in 1 min: Bob"."""
+    if not details.next_steps:
+        return LabelledText("Next", f"nobody: {details.next_end}") if details.next_end else None
+    first, *others = details.next_steps
+    later = (f"; {_describe_delay(each)}: {_list_people(each)}" for each in others)
+    return LabelledText(f"Next, {_describe_delay(first)}", "".join((_list_people(first), *later)))
+
+
+def _describe_delay(step: NextStep) -> str:
+    return f"in {format_duration(step.after_s)}" if step.after_s > 0 else "now"
+
+
+def _list_people(step: NextStep) -> str:
+    return shorten_clean(", ".join(step.people), 500) or "nobody"
 
 
 def _list_sources(details: IncidentDetails) -> Iterator[LabelledLink]:

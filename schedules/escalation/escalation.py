@@ -139,24 +139,6 @@ def _list_due_steps(context: IncidentContext, policy: PolicyFacts, resolver: OnC
         skip_delay = policy.move_to_next and not resolver.get_people(policy.steps[index])
 
 
-def find_next_people(
-    incident: IncidentState, policy: PolicyFacts, config: OnCallConfig, now: datetime
-) -> tuple[datetime, list[PersonFacts]] | None:
-    """Return when a step notifies somebody next, and whom; None: no step of the next pass names anybody.
-
-    The people are those whom the step names at that time by the present configuration.
-    """
-    due_at, skip_delay = now, False
-    last = min(incident.next_step + len(policy.steps), count_steps(policy))
-    for step in range(incident.next_step, last):
-        if not (skip_delay and step % len(policy.steps)):
-            due_at = max(get_step_due_at(incident, policy, step), now)
-        if people := _list_people(incident, policy, step, OnCallResolver(config, due_at)):
-            return due_at, people
-        skip_delay = policy.move_to_next
-    return None
-
-
 def _list_people(
     incident: IncidentState, policy: PolicyFacts, step: int, resolver: OnCallResolver
 ) -> list[PersonFacts]:

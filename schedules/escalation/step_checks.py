@@ -1,12 +1,14 @@
-"""Check whether an escalation reaches other people: find steps that name only people of the step before."""
+"""Check whether an escalation reaches other people: find steps that notify only people of the step before."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
 from models.domain.enums import TargetType
-from models.domain.facts import OnCallConfig, PolicyFacts, ScheduleFacts, StepFacts
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts, StepFacts
+from models.domain.values import replace
+from schedules.escalation.person_notifications import get_recipient
 from schedules.escalation.targets import is_round_robin
 from schedules.oncall.checks import Problem, ProblemKind, describe_times, group_spans
 from schedules.oncall.schedule_shifts import Shift, Span, merge_spans, subtract_spans
@@ -17,11 +19,15 @@ CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]
 
 @dataclass(frozen=True, slots=True)
 class _NamedPeople:
-    """When a step names each person, by username, until the time up to which its schedules are checked."""
+    """When a step names each person, by username, until the time up to which its schedules are checked.
+
+    `forwarders` are the names of people whose notifications a person gets by forwarding rules.
+    """
 
     spans: Mapping[str, Sequence[Span]]
     until: datetime
     schedules: tuple[ScheduleFacts, ...]
+    forwarders: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def find_repeated_people(
@@ -34,21 +40,54 @@ def find_repeated_people(
 ) -> Iterator[Problem]:
     """Yield the times in which a step names nobody who is not named by the step before.
 
-    This is so if a person is on call by a schedule of each step. Steps that name the same people or the same
-    schedules by intention, as a reminder, are left out. Both steps are compared at the same moment. `checked`
-    has schedules by unique_id. `go_on` is called before each comparison, and may raise.
+    This is so if a person is on call by a schedule of each step, or gets the messages of both by a
+    forwarding rule. Steps that name the same people or the same schedules by intention, as a reminder, are
+    left out. Both steps are compared at the same moment. `checked` has schedules by unique_id. `go_on` is
+    called before each comparison, and may raise.
     """
     for place, (before, step) in enumerate(pairwise(policy.steps), start=1):
         go_on()
-        is_for_assignee = place == 1 and is_round_robin(policy) and policy.assignee_only
-        if is_for_assignee or not (
-            _names_other_schedule(before, step) and _names_other_schedule(step, before)
-        ):
+        if place == 1 and is_round_robin(policy) and policy.assignee_only:
             continue
         first, second = (_list_named(each, config, checked, start, end) for each in (before, step))
         until = min(first.until, second.until)
-        for spans in group_spans(_find_repeated(first, second, until)):
-            yield _build_problem(policy, place + 1, first, second, spans, config, until)
+        repeated = _find_repeated(first, second, until)
+        if _names_other_schedule(before, step) and _names_other_schedule(step, before):
+            for spans in group_spans(repeated):
+                yield _build_problem(policy, place + 1, first, second, spans, config, until)
+        receivers, later = _apply_forwarding(first, config), _apply_forwarding(second, config)
+        if (receivers, later) != (first, second):
+            forwarded = _find_repeated(receivers, later, until)
+            added = merge_spans(piece for span in forwarded for piece in subtract_spans(span, repeated))
+            for spans in group_spans(added):
+                yield _build_problem(policy, place + 1, receivers, later, spans, config, until)
+
+
+def _apply_forwarding(named: _NamedPeople, config: OnCallConfig) -> _NamedPeople:
+    """Return who gets the messages in place of the named people, by the forwarding rules in force."""
+    spans: dict[str, list[Span]] = {}
+    forwarders: dict[str, dict[str, None]] = {}
+    for username, own in named.spans.items():
+        person = config.people.get(username)
+        if person is None or not person.forwarding:
+            spans.setdefault(username, []).extend(own)
+            continue
+        for span in (piece for each in own for piece in _divide(each, person)):
+            receiver = get_recipient(person, span[0])
+            spans.setdefault(receiver.username, []).append(span)
+            if receiver is not person:
+                forwarders.setdefault(receiver.username, {})[person.name] = None
+    if not forwarders:
+        return named
+    merged = {username: merge_spans(of_person) for username, of_person in spans.items()}
+    return replace(named, spans=merged, forwarders={name: tuple(of) for name, of in forwarders.items()})
+
+
+def _divide(span: Span, person: PersonFacts) -> Iterator[Span]:
+    """Divide a span at the moments at which a forwarding rule of the person begins or ends."""
+    moments = {moment for rule in person.forwarding for moment in (rule.start, rule.end)}
+    inside = sorted({*span, *(moment for moment in moments if span[0] < moment < span[1])})
+    return pairwise(inside)
 
 
 def _names_other_schedule(step: StepFacts, other: StepFacts) -> bool:
@@ -101,10 +140,12 @@ def _build_problem(
 ) -> Problem:
     schedules = tuple(dict.fromkeys((*second.schedules, *first.schedules)))
     opens = spans[0][0]
+    people = {rule.to.username: rule.to for person in config.people.values() for rule in person.forwarding}
+    people |= config.people
     names = [
-        config.people[username].name
+        _describe_receiver(people[username].name, second.forwarders.get(username))
         for username, known in second.spans.items()
-        if username in config.people and any(begins <= opens < ends for begins, ends in known)
+        if username in people and any(begins <= opens < ends for begins, ends in known)
     ]
     # The schedules of both steps can be deleted.
     zone = schedules[0].time_zone if schedules else "UTC"
@@ -114,3 +155,7 @@ def _build_problem(
         f" {', '.join(names)} {'is' if len(names) == 1 else 'are'} also in step {place - 1}"
     )
     return Problem(ProblemKind.SAME_PEOPLE, opens, spans[-1][1], what, schedules, times=len(spans))
+
+
+def _describe_receiver(name: str, forwarders: Sequence[str] | None) -> str:
+    return f"{name} (to whom {' and '.join(forwarders)} forwards)" if forwarders else name

@@ -4,7 +4,7 @@ The checks read joined shifts (schedules/oncall/shifts.py). `names` gives the di
 the account by username; a username outside `names` counts as nobody.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +18,7 @@ from models.domain.facts import (
     ScheduleFacts,
     ScheduleOverview,
 )
+from models.domain.values import replace
 from schedules.oncall.schedule_shifts import Shift, Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import EARLIEST, format_local
 
@@ -108,7 +109,9 @@ def describe_times(
     """
     opens, closes = (format_local(zone, moment) for moment in first)
     if count > 1:
-        return f"{count:,} times until {format_local(zone, last or first[1])}, first from {opens} to {closes}"
+        ends = last or first[1]
+        until = f"{'at least ' if ends == asked_until else ''}{format_local(zone, ends)}"
+        return f"{count:,} times until {until}, first from {opens} to {closes}"
     return f"from {opens} to {'at least ' if first[1] == asked_until else ''}{closes}"
 
 
@@ -168,7 +171,7 @@ def _find_in_overrides(
         begins, ends = max(override.start, start), min(override.end, end)
         name = names.get(override.username)
         if begins < ends and name is not None and override.username not in overview.members:
-            when = describe_times(schedule.time_zone, (begins, ends))
+            when = describe_times(schedule.time_zone, (begins, ends), asked_until=end)
             what = f"{name} overrides {schedule.name} ({override.name}) {when}"
             yield _build_not_in_team(overview, (begins, ends), what, override.username)
 
@@ -260,7 +263,8 @@ def find_double_shifts(
 ) -> Iterator[Problem]:
     """Yield overlaps as problems, one by one."""
     return (
-        _build_double_shift(overlap, names) for overlap in find_overlaps(schedule_shifts, start, end, about)
+        _build_double_shift(overlap, names, end)
+        for overlap in find_overlaps(schedule_shifts, start, end, about)
     )
 
 
@@ -278,9 +282,14 @@ def group_double_shifts(
     start: datetime,
     end: datetime,
     names: Mapping[str, str],
+    used: Collection[int],
     go_on: Callable[[], object] = lambda: None,
 ) -> Iterator[Problem]:
-    """Yield overlaps as problems; more than `MAX_SEPARATE` of a person and the same schedules are one."""
+    """Yield overlaps as problems: one for a person with overlaps in several pairs of schedules.
+
+    For another person, each overlap is one; more than `MAX_SEPARATE` of them are one. `used` are the row
+    numbers of the schedules that a policy uses: other schedules notify nobody, so their problems are minor.
+    """
     found: dict[tuple[str, frozenset[int]], _OverlapGroup] = {}
     for overlap in find_overlaps(schedule_shifts, start, end, go_on=go_on):
         (shift, one), (_, other), span = overlap
@@ -289,14 +298,43 @@ def group_double_shifts(
         group.end = max(group.end, span[1])
         if group.count <= MAX_SEPARATE:
             group.first.append(overlap)
-    for group in found.values():
-        if group.count <= MAX_SEPARATE:
-            yield from (_build_double_shift(overlap, names) for overlap in group.first)
+    by_person: dict[tuple[str, bool], list[_OverlapGroup]] = {}
+    for (username, _), group in found.items():
+        by_person.setdefault((username, _is_minor(group, used)), []).append(group)
+    for (_, is_minor), groups in by_person.items():
+        if len(groups) > 1:
+            found_of_person = [_build_of_person(groups, names, end)]
+        elif groups[0].count <= MAX_SEPARATE:
+            found_of_person = [_build_double_shift(overlap, names, end) for overlap in groups[0].first]
         else:
-            yield _build_repeated(group, names)
+            found_of_person = [_build_repeated(groups[0], names, end)]
+        yield from (replace(problem, minor=is_minor) for problem in found_of_person)
 
 
-def _build_double_shift(overlap: Overlap, names: Mapping[str, str]) -> Problem:
+def _is_minor(group: "_OverlapGroup", used: Collection[int]) -> bool:
+    (_, schedule), (_, by), _ = group.first[0]
+    is_unused = not {schedule.row, by.row}.issubset(used)
+    return is_unused or get_double_shifts(schedule, by) is DoubleShifts.MINOR
+
+
+def _build_of_person(groups: Sequence["_OverlapGroup"], names: Mapping[str, str], end: datetime) -> Problem:
+    """Build one problem for all pairs of schedules in which a person is on call twice."""
+    (one, schedule), _, first = min((group.first[0] for group in groups), key=lambda overlap: overlap[2][0])
+    count, last = sum(group.count for group in groups), max(group.end for group in groups)
+    pairs = "; ".join(_describe_pair(group) for group in groups)
+    when = describe_times(schedule.time_zone, first, count, last, end)
+    what = f"{names[one.username]} is on call twice {when}: {pairs}"
+    schedules = {each.row: each for group in groups for _, each in group.first[0][:2]}
+    both = tuple(schedules.values())
+    return Problem(ProblemKind.TWICE, first[0], last, what, both, one.username, times=count)
+
+
+def _describe_pair(group: "_OverlapGroup") -> str:
+    (_, schedule), (_, by), _ = group.first[0]
+    return f"by {schedule.name} alone" if by is schedule else f"by {schedule.name} and by {by.name}"
+
+
+def _build_double_shift(overlap: Overlap, names: Mapping[str, str], end: datetime) -> Problem:
     (one, schedule), (other, by), span = overlap
     if by is schedule:
         where = (
@@ -307,19 +345,18 @@ def _build_double_shift(overlap: Overlap, names: Mapping[str, str]) -> Problem:
             f"by {schedule.name} ({_describe_source(one.source)})"
             f" and by {by.name} ({_describe_source(other.source)})"
         )
-    what = f"{names[one.username]} is on call twice {describe_times(schedule.time_zone, span)}: {where}"
+    when = describe_times(schedule.time_zone, span, asked_until=end)
+    what = f"{names[one.username]} is on call twice {when}: {where}"
     is_minor = get_double_shifts(schedule, by) is DoubleShifts.MINOR
     return Problem(ProblemKind.TWICE, *span, what, _list_schedules(schedule, by), one.username, is_minor)
 
 
-def _build_repeated(group: _OverlapGroup, names: Mapping[str, str]) -> Problem:
+def _build_repeated(group: _OverlapGroup, names: Mapping[str, str], end: datetime) -> Problem:
     (one, schedule), (_, by), span = group.first[0]
-    where = f"by {schedule.name} alone" if by is schedule else f"by {schedule.name} and by {by.name}"
-    when = describe_times(schedule.time_zone, span, group.count, group.end)
-    what = f"{names[one.username]} is on call twice {when}: {where}"
+    when = describe_times(schedule.time_zone, span, group.count, group.end, end)
+    what = f"{names[one.username]} is on call twice {when}: {_describe_pair(group)}"
     kind, both = ProblemKind.TWICE, _list_schedules(schedule, by)
-    is_minor = get_double_shifts(schedule, by) is DoubleShifts.MINOR
-    return Problem(kind, span[0], group.end, what, both, one.username, is_minor, group.count)
+    return Problem(kind, span[0], group.end, what, both, one.username, times=group.count)
 
 
 def _list_schedules(schedule: ScheduleFacts, by: ScheduleFacts) -> tuple[ScheduleFacts, ...]:

@@ -32,11 +32,13 @@ MAX_SHIFT = timedelta(days=366)
 class CalendarShifts:
     """Shifts with their schedules, in order of their start.
 
-    `truncated_at` is the time from which shifts are missing because of the limits; None if none are.
+    `truncated_at` is the time from which shifts are missing because of the limits, `begins_at` the time
+    before which past shifts are; None if none are.
     """
 
     shifts: Sequence[tuple[ScheduleFacts, Shift]]
     truncated_at: datetime | None = None
+    begins_at: datetime | None = None
 
 
 def get_overrides_since(now: datetime) -> datetime:
@@ -61,12 +63,16 @@ def list_calendar_shifts(
         if only in (None, shift.username)
     ]
     found.sort(key=lambda each: each[1].start)
-    past = [each for each in found if each[1].end <= today][-MAX_PAST_SHIFTS:]
+    ended = [each for each in found if each[1].end <= today]
+    past = ended[-MAX_PAST_SHIFTS:]
+    begins_at = today - back if back < MONTH else None
+    if len(past) < len(ended):
+        begins_at = past[0][1].start
     upcoming = [each for each in found if each[1].end > today]
     remaining = MAX_SHIFTS - len(past)
     if len(upcoming) > remaining:
-        return CalendarShifts([*past, *upcoming[:remaining]], upcoming[remaining][1].start)
-    return CalendarShifts([*past, *upcoming], today + ahead if ahead < months * MONTH else None)
+        return CalendarShifts([*past, *upcoming[:remaining]], upcoming[remaining][1].start, begins_at)
+    return CalendarShifts([*past, *upcoming], today + ahead if ahead < months * MONTH else None, begins_at)
 
 
 def _filter_person(schedule: ScheduleFacts, username: str) -> ScheduleFacts:

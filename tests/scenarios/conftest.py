@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from email.message import EmailMessage
 from typing import Any
 
 import pytest
@@ -30,6 +31,14 @@ from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.periodic import release_maintenance
 from workers.timers import fire
+
+
+def describe_mail(mail: EmailMessage) -> str:
+    """Return the subject and, for a resolved incident, how it ended."""
+    # A long subject begins in the second line of its header, and Python before 3.13 reads a blank there.
+    subject = str(mail["Subject"]).lstrip()
+    found = re.match(r"Resolved( after [^.]*)\.", mail.get_content())
+    return f"{subject}: resolved{found[1]}" if found else subject
 
 
 @dataclass
@@ -86,8 +95,7 @@ class Timeline:
     def mails(self) -> list[tuple[str, str]]:
         """Return person and subject of the mails that arrived since the last call."""
         fresh, self.seen = self.box.mails[self.seen :], len(self.box.mails)
-        # A long subject begins in the second line of its header, and Python before 3.13 reads a blank there.
-        return [(address.partition("@")[0], str(mail["Subject"]).lstrip()) for address, mail in fresh]
+        return [(address.partition("@")[0], describe_mail(mail)) for address, mail in fresh]
 
     def link(self) -> str:
         """Return the path of the link in the newest mail."""

@@ -47,7 +47,7 @@ def test_an_auto_resolved_incident_does_not_drop_a_deferred_alert(timeline, worl
     assert timeline.incident().status == IncidentStatus.RESOLVED
     assert timeline.mails() == [
         ("alice", DISK),
-        ("alice", "[Checkout] #1 Disk full on db1: resolved after 1 h"),
+        ("alice", "[Checkout] #1 Disk full on db1 (critical): resolved after 1 h"),
     ]
 
     timeline.after(hours=3)

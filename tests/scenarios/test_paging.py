@@ -44,7 +44,7 @@ def test_a_resolve_before_the_second_step_cancels_the_step(timeline, world):
 
     assert timeline.mails() == [
         ("alice", "[Checkout] #1 Disk full on db1 (critical)"),
-        ("alice", "[Checkout] #1 Disk full on db1: resolved after 5 min"),
+        ("alice", "[Checkout] #1 Disk full on db1 (critical): resolved after 5 min"),
     ]
     assert timeline.incident().status == 3
 

@@ -94,7 +94,7 @@ def test_a_night_behind_a_router(timeline, send_routed):
     send_routed("ok", "resolved", build="42")
     timeline.after(seconds=1)
     assert sorted(timeline.mails()) == [
-        (person, "[Builds] #3 Build 42 failed: resolved after 2 min") for person in ("alice", "bob")
+        (person, "[Builds] #3 Build 42 failed (error): resolved after 2 min") for person in ("alice", "bob")
     ]
 
     # Nobody acknowledges the incident of the disks; Bob is notified after a quarter of an hour.
@@ -107,7 +107,7 @@ def test_a_night_behind_a_router(timeline, send_routed):
 
     timeline.after(seconds=1)
     assert sorted(timeline.mails()) == [
-        (person, "[Checkout] #1 Disk full: resolved after 15 min") for person in ("alice", "bob")
+        (person, "[Checkout] #1 Disk full (critical): resolved after 15 min") for person in ("alice", "bob")
     ]
 
     # It fails again within the half hour and notifies nobody; after the half hour it notifies.

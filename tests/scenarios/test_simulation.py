@@ -1,14 +1,17 @@
 """A simulation predicts what happens if the same alert arrives at that moment and nobody reacts."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from models.domain.enums import NotificationKind, NotificationStatus, ServiceStatus
+from models.domain.reasons import format_duration
 from models.domain.values import replace
 from models.store.ids import make_uuid
 from models.store.store import connection, db
@@ -212,6 +215,107 @@ def test_two_timers_due_at_the_same_moment_fire_in_the_same_order(timeline, home
         assert _list_notified(simulated) == [one for one in _list_really_notified() if one[2] >= since]
         assert _list_logged(simulated) == [one for one in _list_really_logged() if one[0] >= since]
     db.close_all()
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(setup=SETUPS)
+def test_each_mail_names_the_people_who_really_get_the_next_message(store, timeline, home, setup):
+    next_lines = _send_and_compare_next(timeline, home, setup)
+
+    event(f"names next people {min(len(next_lines), 4)} times or more")
+
+
+SLA_FIRST = {"sla": [(-720, 1, ["charlie"])], "steps": [(0, ["alice"]), (30, ["bob"])], "auto_resolve": 0}
+RESOLVED_FIRST = {"steps": [(0, ["alice"]), (30, ["bob"])]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({}, "Next, in 8 min: Bob"),
+        (
+            {"delays": (0, 7, 0), "steps": [(0, ["alice"]), (1, ["bob"])]},
+            "Next, in 2 min: you (e-mail); in 8 min: Bob",
+        ),
+        ({"steps": [(0, ["alice", "bob"])], "repeat": 0, "delays": (0, 3, 0)}, "Next, in 3 min: Bob"),
+        (SLA_FIRST, "Next, in 3 min: Charlie"),
+        (RESOLVED_FIRST, "Next: nobody: the service resolves the incident in 16 min 40 s"),
+        ({"steps": [(0, ["alice"])], "repeat": 0, "auto_resolve": 0}, "Next: nobody: the escalation policy"),
+        (
+            {"steps": [(0, ["alice"]), (2, ["alice"]), (5, ["bob"])]},
+            "Next, in 2 min: you (e-mail); in 8 min: Bob",
+        ),
+    ],
+    ids=str,
+)
+def test_the_first_mail_names_the_next_people_for_chosen_setups(timeline, home, changes, first):
+    next_lines = _send_and_compare_next(timeline, home, replace(BASE_SETUP, **changes))
+
+    assert next_lines[0].startswith(first)
+
+
+def _send_and_compare_next(timeline, home, setup):
+    """Send an alert, compare what each mail says about the next messages with what is sent; return it."""
+    fresh = _set_up(timeline, home, setup)
+    begins = len(fresh.box.mails)
+    with connection():
+        fresh.alert(ALERT["message"], setup.level, ALERT["entity"], payload=ALERT["payload"])
+        fresh.after(seconds=DURATION.total_seconds())
+        sent = list(
+            Notification.select()
+            .where(
+                Notification.state == NotificationStatus.SENT, Notification.kind != NotificationKind.RECOVERY
+            )
+            .order_by(Notification.done_at, Notification.id)
+        )
+        next_lines = []
+        for address, mail in fresh.box.mails[begins:]:
+            shown = re.search(r"^Next[^:]*: [^\r\n]*", mail.get_content(), re.MULTILINE)
+            found = re.search(r"^\[.*?\] .*?#(\d+) .*(?<!resolved)$", str(mail["Subject"]).lstrip())
+            if found is None or mail.get_content().startswith("Resolved after"):
+                assert shown is None
+                continue
+            next_lines.append(re.sub(" +", " ", shown[0]) if shown else "")
+            _compare_next(
+                next_lines[-1], address, parsedate_to_datetime(mail["Date"]), int(found[1]), sent, setup
+            )
+    db.close_all()
+    return next_lines
+
+
+def _compare_next(line, address, at, number, sent, setup):
+    later = [one for one in sent if one.incident.incident_number == number and one.done_at > at]
+    if not later:
+        named = re.match(r"Next, in ([^:]*): ", line)
+        assert named is None or _parse_duration(named[1]) > setup.at + DURATION - at - MINUTE, line
+        return
+    moment = later[0].done_at
+    names = dict.fromkeys(_name_receiver(one, address) for one in later if one.done_at == moment)
+    seconds = round((moment - at).total_seconds())
+    assert line.split("; ")[0] == f"Next, in {format_duration(seconds)}: {', '.join(names)}"
+    others = [one for one in later if one.user.email != address]
+    if names.keys() == {"you (e-mail)"} and others:
+        moment = others[0].done_at
+        names = dict.fromkeys(_name_receiver(one, address) for one in later if one.done_at == moment)
+        seconds = round((moment - at).total_seconds())
+        assert line.split("; ")[1:] == [f"in {format_duration(seconds)}: {', '.join(names)}"]
+
+
+def _parse_duration(text):
+    units = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
+    return timedelta(seconds=sum(int(n) * units[unit] for n, unit in re.findall(r"(\d+) (\w+)", text)))
+
+
+def _name_receiver(notification, address):
+    if notification.user.email == address:
+        return "you (e-mail)"
+    name = get_display_name(notification.user)
+    forwarded = re.search(r"Forwarded from ([^.]*)\.", str(notification.reason))
+    return f"{forwarded[1]} (forwarded to {name})" if forwarded else name
 
 
 def _run_and_compare(timeline, home, setup):

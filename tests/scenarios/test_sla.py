@@ -67,7 +67,8 @@ def list_sla_mails(timeline):
     fresh, timeline.seen = timeline.box.mails[timeline.seen :], len(timeline.box.mails)
     found = []
     for address, mail in fresh:
-        (why,) = (line for line in mail.get_content().splitlines() if line.startswith("Why you:"))
+        lines = mail.get_content().splitlines()
+        (why,) = (line for line in lines if line.startswith(("Why you:", "You:")))
         if "SLA" in why:
             found.append((address.partition("@")[0], why.removeprefix("Why you:").strip() + "."))
     return found

@@ -36,9 +36,12 @@ class Mailbox:
 
     port: int
     mails: list[tuple[str, Mail]] = field(default_factory=list)
+    # The addresses to which the mails would come back.
+    return_paths: list[str] = field(default_factory=list)
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         message = email.message_from_bytes(envelope.content, policy=POLICY)
+        self.return_paths += [envelope.mail_from] * len(envelope.rcpt_tos)
         self.mails += [(recipient, message) for recipient in envelope.rcpt_tos]
         return "250 kept"
 

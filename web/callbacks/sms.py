@@ -1,7 +1,8 @@
 """Replies to SMS, and reports about them.
 
 A reply needs the number of a verified contact and the code of a message to it: the number of a sender can be
-forged, a code is known to the reader of the message.
+forged, a code is known to the reader of the message. Only to acknowledge the one incident that is open, a
+word is enough: who is woken up types no code, and the acknowledgement is in the timeline.
 """
 
 import re
@@ -22,7 +23,10 @@ from web.callbacks.whole_message import answer_message
 from web.http.auth import now
 
 _REPLY = re.compile(rf"\s*([12])\W*([A-Za-z0-9]{{{reply_codes.LENGTH}}})\W*")
+_WITHOUT_CODE = re.compile(r"\W*(1|ok|okay|ack|acknowledge)\W*", re.IGNORECASE)
 HELP_TEXT = "Reply with 1 and the code of a message to acknowledge, with 2 and the code to resolve."
+NOTHING_OPEN = "No incident of your SMS is open now."
+MANY_OPEN = "Several incidents are open. Reply with 1 and the code of a message, or use the link in it."
 NO_MESSAGE = "No message has this code now. Use the newest message, or the link in it."
 
 # The provider itself obeys these words and replies to them: a second reply would only cost money. After STOP,
@@ -81,12 +85,24 @@ def _handle(contacts: Collection[ContactMethod], sender: str, text: str, opt_out
 
 def _act(contacts: Collection[ContactMethod], sender: str, text: str, at: datetime) -> str:
     """Do what a reply says, and return the text for its sender. Count a reply without a valid code."""
+    if _WITHOUT_CODE.fullmatch(text):
+        return _acknowledge_only(contacts, at)
     found = _REPLY.fullmatch(text)
     message = reply_codes.find_message(contacts, found[2], at) if found else None
     if found is None or message is None or message.contact is None:
         reply_codes.record_wrong(sender, at)
         return HELP_TEXT if found is None else NO_MESSAGE
     return answer_message(message.contact, message, CHOICES[found[1]], at)
+
+
+def _acknowledge_only(contacts: Collection[ContactMethod], at: datetime) -> str:
+    """Acknowledge the incident of the SMS to these contacts if it is the only open one."""
+    still_open = reply_codes.list_open(contacts, at)
+    if len(still_open) != 1:
+        return MANY_OPEN if still_open else NOTHING_OPEN
+    ((_, message),) = still_open
+    contact = message.contact
+    return answer_message(contact, message, CHOICES["1"], at) if contact is not None else NOTHING_OPEN
 
 
 def _refuse(contacts: Collection[ContactMethod]) -> None:

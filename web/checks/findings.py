@@ -27,7 +27,7 @@ from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.schedule_shifts import Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
-from web.checks import integrations, rules
+from web.checks import integrations, maintenance, people, rules
 from web.checks.finding import TRUNCATED, Finding
 
 Row = TypeVar("Row")
@@ -61,8 +61,8 @@ class CheckScope:
     number, with the name of the team. `covers` is the time in which a policy has a person on call, by the
     same number. `used` are the policies of services that are not disabled. `delivery_problems` are reasons
     why Tocsin cannot send messages. `unverified` are the usernames of people whose own address is not
-    verified, `unverified_contacts` the rows of contacts that get only their code. `windows` are the
-    maintenance windows that have not ended.
+    verified, `unjoined` those of people who have not joined, `unverified_contacts` the rows of contacts that
+    get only their code. `windows` are the maintenance windows that have not ended.
     """
 
     account: Account
@@ -78,6 +78,7 @@ class CheckScope:
     covers: Mapping[int, CoveredTime]
     delivery_problems: Sequence[str]
     unverified: Collection[str]
+    unjoined: Collection[str]
     unverified_contacts: Collection[int]
     windows: Sequence[Maintenance]
     progress: Progress
@@ -167,7 +168,7 @@ def _load_scope(
             for row, (_, policy) in _each(policies.items(), progress)
         },
         delivery_problems,
-        _find_unverified(account),
+        *_find_unverified(account),
         _find_unverified_contacts(account),
         _load_windows(account, start),
         progress,
@@ -181,9 +182,12 @@ def _each(rows: Iterable[Row], progress: Progress) -> Iterator[Row]:
         yield row
 
 
-def _find_unverified(account: Account) -> set[str]:
-    users = User.select().where(User.account == account, User.removed_at.is_null())
-    return {user.username for user in users if not is_same_address(user.verified_email, user.email)}
+def _find_unverified(account: Account) -> tuple[set[str], set[str]]:
+    """Return the usernames of people whose own address is not verified, and of those who have not joined."""
+    users = list(User.select().where(User.account == account, User.removed_at.is_null()))
+    unverified = [user for user in users if not is_same_address(user.verified_email, user.email)]
+    unjoined = {user.username for user in unverified if not user.is_verified}
+    return {user.username for user in unverified}, unjoined
 
 
 def _find_unverified_contacts(account: Account) -> set[int]:
@@ -299,13 +303,12 @@ def find_double_shifts(scope: CheckScope) -> Iterator[Finding]:
     """Find people who are on call in two schedules at the same time."""
     by_row = {overview.schedule.row: overview for overview in scope.overviews}
     shifts_by_schedule = [(schedule, shifts) for schedule, shifts, _ in scope.checked_schedules.values()]
+    used = {row for row, overview in by_row.items() if overview.is_used}
     for problem in checks.group_double_shifts(
-        shifts_by_schedule, scope.start, scope.end, scope.names, scope.progress.go_on
+        shifts_by_schedule, scope.start, scope.end, scope.names, used, scope.progress.go_on
     ):
         overview = by_row[problem.schedules[0].row]
-        # A schedule that no policy uses notifies nobody.
-        minor = problem.minor or not all(by_row[schedule.row].is_used for schedule in problem.schedules)
-        yield _build_schedule_finding(overview, problem, minor=minor)
+        yield _build_schedule_finding(overview, problem, minor=problem.minor)
 
 
 def find_handoffs_in_elapsed_time(scope: CheckScope) -> Iterator[Finding]:
@@ -362,8 +365,10 @@ def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
 
     A person without a rule for low urgency only is notified at the own e-mail address (contract 4.4, row 6),
     and may want that. It is a minor finding if this address is not verified, since it then gets few messages.
+    People who have not joined are one finding.
     """
     seen: set[str] = set()
+    unjoined: dict[str, bool] = {}
     for team, policy in _each(scope.policies.values(), scope.progress):
         for name in sorted(_list_named(policy, scope.config) - seen):
             seen.add(name)
@@ -372,12 +377,17 @@ def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
             is_minor = missing == [Urgency.LOW]
             if person is None or not missing or (is_minor and name not in scope.unverified):
                 continue
+            if name in scope.unjoined:
+                unjoined[person.name] = is_minor
+                continue
             urgencies = " and ".join(urgency.name.lower() for urgency in missing)
             rule = f"no usable notification rule for {urgencies} urgency"
             what = f"{person.name} has {rule}, and is notified at the user's own e-mail address only"
             if name in scope.unverified:
                 what = f"{what}, which is not verified"
             yield Finding("no_rule", team, f"person {person.name}", what, is_minor)
+    if unjoined:
+        yield people.build_unjoined(list(unjoined), minor=all(unjoined.values()))
 
 
 def _list_named(policy: PolicyFacts, config: OnCallConfig) -> set[str]:
@@ -443,6 +453,8 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     find_steps_without_target,
     find_services_without_name,
     find_missing_channel,
+    lambda scope: people.find_forwarded_again(scope.account, scope.start, scope.end, scope.progress.go_on),
+    lambda scope: maintenance.find_endless(scope.services, scope.windows, scope.start),
     lambda scope: rules.find_unknown_fields(scope.account, scope.progress.go_on),
     lambda scope: rules.find_routers_without_catch_all(scope.account, scope.progress.go_on),
     lambda scope: integrations.find_unheard_integrations(scope.account, scope.start, scope.progress.go_on),

@@ -220,10 +220,14 @@ def _fill(
     found = list_calendar_shifts(facts, now(), months, only)
     rows = {schedule.id: schedule for schedule in schedules}
     entries = tuple(_build_entries(found, rows, people))
-    if found.truncated_at is None:
-        return replace(calendar, entries=entries)
-    warning = f"The calendar is not complete: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
-    return replace(calendar, description=f"{calendar.description} {warning}", entries=entries)
+    warnings = []
+    if found.begins_at is not None:
+        warnings.append(f"Past shifts before {found.begins_at:%Y-%m-%d %H:%M} UTC are left out.")
+    if found.truncated_at is not None:
+        warnings.append(
+            f"The calendar is not complete: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
+        )
+    return replace(calendar, description=" ".join([calendar.description, *warnings]), entries=entries)
 
 
 def _load_people(schedules: Iterable[ScheduleFacts], user: User) -> dict[str, Attendee]:

@@ -28,12 +28,16 @@ class Entered(NamedTuple):
 
 @dataclass(slots=True)
 class ChannelRuntime:
-    """A channel of this process. `gate` is that of its relay, if it has only one provider."""
+    """A channel of this process. `gate` is that of its relay, if it has only one provider.
+
+    `bounce_domain`: the domain of the addresses to which its mails come back; empty: that of the sender.
+    """
 
     name: str
     channel: Channel
     public_url: str
     gate: RelayGate = field(default_factory=RelayGate)
+    bounce_domain: str = ""
     hosts: HostGates = field(default_factory=HostGates)
     # A domain limits no threads: people of one company are at one domain.
     domains: HostGates = field(

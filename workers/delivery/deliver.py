@@ -16,8 +16,10 @@ import structlog
 
 from models.contacts import toll_limits
 from models.domain.channels import DELIVERY_CHANNELS, STAKEHOLDER_CHANNEL, get_channel_name
-from models.domain.enums import NotificationStatus
+from models.domain.enums import ContactType, NotificationStatus
 from models.domain.reasons import Reason, make_reason
+from models.domain.values import replace
+from models.links.return_paths import make_return_path
 from models.store.store import STORE_ERRORS, store
 from models.tables.notifications import Message
 from runtime import metrics
@@ -81,7 +83,8 @@ def configure(settings: Settings) -> None:
     for number, spec in DELIVERY_CHANNELS.items():
         channel = create_channel(spec.name, settings)
         gate = RelayGate(max_threads=_get_max_threads(number, channel))
-        _runtimes[number] = ChannelRuntime(spec.name, channel, settings.public_url, gate)
+        bounces = settings.mail_in_domain if number == ContactType.EMAIL and settings.smtp_bounces else ""
+        _runtimes[number] = ChannelRuntime(spec.name, channel, settings.public_url, gate, bounces)
 
 
 def _get_max_threads(number: int, channel: Channel) -> int:
@@ -312,7 +315,7 @@ def _deliver(
     rendered = RenderedMessage(None)
     host: EnteredHost | None = None
     try:
-        rendered = render_message(claimed.row, runtime.public_url, at)
+        rendered = _render(runtime, claimed, at)
         can_be_sent = rendered.message is not None and rendered.obstacle is None
         if can_be_sent and not runtime.channel.find_missing_setting():
             host = _enter_host(runtime, rendered, claimed.account)
@@ -321,7 +324,7 @@ def _deliver(
                 is_new = conn.open()
             if is_new and time.monotonic() - opening_at >= RENDERED_FOR_S:
                 # The incident may have changed meanwhile.
-                rendered = render_message(claimed.row, runtime.public_url, at)
+                rendered = _render(runtime, claimed, at)
         with looking_up_for(claimed.account):
             result = _send(runtime, conn, rendered)
         if result.outcome is DeliveryOutcome.SENT:
@@ -398,6 +401,16 @@ def _get_suspect(runtime: ChannelRuntime, claimed: Claimed, rendered: RenderedMe
     """Return what can be the cause of a HostError instead of the relay."""
     to = rendered.message.to if rendered.message is not None else ""
     return Suspect(claimed.account, runtime.find_domain(to) or "")
+
+
+def _render(runtime: ChannelRuntime, claimed: Claimed, at: datetime) -> RenderedMessage:
+    """Render a message and, if mails come back to Tocsin, give it the address for that."""
+    rendered = render_message(claimed.row, runtime.public_url, at)
+    message = rendered.message
+    if message is None or not runtime.bounce_domain:
+        return rendered
+    return_path = make_return_path(message.message_id, runtime.bounce_domain)
+    return replace(rendered, message=replace(message, return_path=return_path))
 
 
 def _send(runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage) -> _Result:

@@ -9,17 +9,17 @@ from datetime import datetime
 import peewee
 
 from models.domain.effects import IncidentState
-from models.domain.enums import IncidentStatus, NotificationStatus
-from models.domain.reasons import Reason, write_clause
+from models.domain.enums import AlertType, IncidentStatus, NotificationStatus
+from models.domain.reasons import Reason, format_duration, write_clause
 from models.load.incident_states import load_states
+from models.load.simulation import load_open_incident
 from models.store.prepared import Prepared, bind
-from models.tables.accounts import User, get_display_name
+from models.tables.accounts import User, get_display_name, name_person
 from models.tables.events import Event
 from models.tables.incidents import IncidentLog
-from models.tables.notifications import Notification
+from models.tables.notifications import Message, Notification
 from pipeline.messages.incidents import MAX_SOURCES, IncidentDetails, NextStep, list_labels
-from schedules.escalation import escalation
-from schedules.escalation.person_notifications import list_names
+from pipeline.simulation.next_messages import NextMessages, find_next_messages
 from workers.config_cache import get_oncall_configs
 
 # At most this many other people are named.
@@ -41,15 +41,26 @@ _LAST_LOG = Prepared(
         .limit(1)
     )
 )
+_LAST_LEVEL = Prepared(
+    lambda: (
+        Event.select(Event.alert_type)
+        .where(Event.incident == bind("incident"))
+        .order_by(Event.id.desc())
+        .limit(1)
+    )
+)
 
 _NOTIFIED = Prepared(
     lambda: (
         Notification.select(User.first_name, User.last_name, User.email)
         .join(User)
+        .switch(Notification)
+        .join(Message)
         .where(
             Notification.incident == bind("incident"),
             Notification.user != bind("reader"),
-            Notification.state.in_([NotificationStatus.PENDING, NotificationStatus.SENT]),
+            (Notification.state == NotificationStatus.SENT)
+            | ((Notification.state == NotificationStatus.PENDING) & (Message.next_attempt_at <= bind("now"))),
         )
         .group_by(User.id, User.first_name, User.last_name, User.email)
         .order_by(peewee.fn.MIN(Notification.id))
@@ -67,23 +78,32 @@ def load_details(incident_row: int, reader: int, now: datetime) -> IncidentDetai
     if incident.status is IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is not None:
         by, at = _find_acknowledgement(incident_row)
     resolved = _LAST_LOG.first(incident=incident_row, what="resolved") if not incident.is_open else None
+    following = _find_next(incident, reader, now)
     return IncidentDetails(
         began_at=began_at,
         labels=list_labels(alert.get("payload")),
         sources=_list_sources(alert.get("urls")),
         acknowledged_by=by,
         acknowledged_at=at,
-        ended_by=write_clause(resolved[1]) if resolved is not None else "",
-        also_notified=_find_also_notified(incident_row, reader),
-        next_step=_find_next_step(incident, now),
+        ended_by=_describe_why_resolved(incident_row, resolved[1]) if resolved is not None else "",
+        resolved_by=_name_user(resolved[2]) if resolved is not None else "",
+        also_notified=_find_also_notified(incident_row, reader, now),
+        next_steps=_list_next_steps(following, now),
+        next_end=_describe_end(incident, following, now),
     )
 
 
-def _find_also_notified(incident_row: int, reader: int) -> tuple[str, ...]:
-    """Return the names of other people who were or will be notified of the incident, in this order."""
-    rows = _NOTIFIED.rows(incident=incident_row, reader=reader)
-    names = (f"{first} {last}".strip() or email.partition("@")[0] for first, last, email in rows)
-    return tuple(names)
+def _describe_why_resolved(incident_row: int, reason: Reason) -> str:
+    """Return why an incident is resolved. If the service resolved it by its age, its alert may still fire."""
+    why = write_clause(reason)
+    last = _LAST_LEVEL.first(incident=incident_row) if reason.code == "open_too_long" else None
+    is_firing = last is not None and last[0] in (AlertType.WARNING, AlertType.ERROR, AlertType.CRITICAL)
+    return f"{why}; its last alert was still firing" if is_firing else why
+
+
+def _find_also_notified(incident_row: int, reader: int, now: datetime) -> tuple[str, ...]:
+    """Return the names of other people who were or are being notified, in this order."""
+    return tuple(name_person(*name) for name in _NOTIFIED.rows(incident=incident_row, reader=reader, now=now))
 
 
 def _find_acknowledgement(incident_row: int) -> tuple[str, datetime | None]:
@@ -92,9 +112,13 @@ def _find_acknowledgement(incident_row: int) -> tuple[str, datetime | None]:
     if found is None:
         return "", None
     at, reason, user_row = found
+    return _name_user(user_row) or _get_author(reason), at
+
+
+def _name_user(user_row: int | None) -> str:
+    """Return the name of a user; empty without a user."""
     user = User.get_or_none(User.id == user_row) if user_row else None
-    name: str = get_display_name(user) if user is not None else _get_author(reason)
-    return name, at
+    return get_display_name(user) if user is not None else ""
 
 
 def _get_author(reason: Reason) -> str:
@@ -109,16 +133,25 @@ def _list_sources(urls: object) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _find_next_step(incident: IncidentState, now: datetime) -> NextStep | None:
-    """Return the next step of the policy that notifies somebody; None if there is none."""
-    if not escalation.is_running(incident) or incident.escalation_policy is None:
-        return None
+def _find_next(incident: IncidentState, reader: int, now: datetime) -> NextMessages:
+    """Return the next messages about an incident if nobody reacts."""
+    if not incident.is_open or incident.parent is not None:
+        return NextMessages()
     # Workers share this cache: the configuration must also hold for the timers that are due now.
     config = get_oncall_configs([incident], now)[incident.team]
-    policy = config.policies.get(incident.escalation_policy)
-    found = escalation.find_next_people(incident, policy, config, now) if policy is not None else None
-    if found is None:
-        return None
-    at, people = found
-    names = tuple(str(each) for each in list_names(people, config, at))
-    return NextStep(round((at - now).total_seconds()), names)
+    return find_next_messages(load_open_incident(incident, config, now), now, reader)
+
+
+def _list_next_steps(found: NextMessages, now: datetime) -> tuple[NextStep, ...]:
+    return tuple(NextStep(round((one.at - now).total_seconds()), one.people) for one in found.messages)
+
+
+def _describe_end(incident: IncidentState, found: NextMessages, now: datetime) -> str:
+    """Say why nobody is notified next about a triggered incident; empty if somebody is."""
+    is_silent = incident.status is IncidentStatus.TRIGGERED and incident.parent is None
+    if not is_silent or found.messages or not found.is_complete:
+        return ""
+    if found.resolved_at is None:
+        return "the escalation policy has no further step"
+    after_s = max(round((found.resolved_at - now).total_seconds()), 0)
+    return f"the service resolves the incident in {format_duration(after_s)}"

@@ -23,6 +23,7 @@ from models.domain.enums import (
     MessageKind,
     NotificationKind,
     NotificationStatus,
+    SwapState,
     Urgency,
 )
 from models.domain.message_limits import UNVERIFIED_LIMIT
@@ -37,6 +38,7 @@ from models.tables.accounts import Account, User, get_display_name
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
+from models.tables.schedules import Schedule, ShiftSwap
 from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
@@ -44,6 +46,8 @@ from models.write.delivery_reports import REPORTED_FAILED
 from pipeline.messages.account import (
     SWAP_RESULTS,
     InvitationDetails,
+    SwapDetails,
+    build_bounced_content,
     build_browser_content,
     build_code_content,
     build_invitation_content,
@@ -111,6 +115,8 @@ class _Recipient(NamedTuple):
     # Why the message is not sent yet, or a provider's report that it was not delivered.
     outcome: Reason | None
     account: int
+    # The unique_id of the swap of shifts that a mail is about.
+    group_key: str | None
 
     @property
     def is_own_address(self) -> bool:
@@ -143,7 +149,7 @@ _RECIPIENT = Prepared(
             Message.requested_address, Message.user,
             User.first_name, User.last_name, User.email, User.time_zone, User.removed_at,
             User.verified_email, ContactMethod.value, ContactMethod.verified_value, ContactMethod.id,
-            Message.outcome, Message.account,
+            Message.outcome, Message.account, Message.group_key,
         )
         .join(User)
         .switch(Message)
@@ -324,13 +330,11 @@ def _render_without_notifications(
         return _render(recipient, build_code_content(code, requested_by, recipient.reader), now)
     if recipient.kind == MessageKind.SIGN_IN:
         return _render_sign_in(recipient, requested_by, public_url, now)
-    if recipient.kind == MessageKind.SWAP:
-        return _render(
-            recipient, build_swap_content(requested_by, f"{public_url}/mine/", recipient.reader), now
-        )
-    if recipient.kind in SWAP_RESULTS:
-        kind, link = MessageKind(recipient.kind), f"{public_url}/mine/"
-        return _render(recipient, build_swap_result_content(kind, requested_by, link, recipient.reader), now)
+    if recipient.kind == MessageKind.BOUNCED:
+        link = f"{public_url}/mine/"
+        return _render(recipient, build_bounced_content(requested_by, link, recipient.reader), now)
+    if recipient.kind == MessageKind.SWAP or recipient.kind in SWAP_RESULTS:
+        return _render_swap(recipient, MessageKind(recipient.kind), requested_by, public_url, now)
     if recipient.kind == MessageKind.BROWSER:
         return _render(recipient, build_browser_content(requested_by, recipient.reader, now), now)
     return _render(recipient, build_test_content(requested_by, recipient.reader, now), now)
@@ -361,6 +365,27 @@ def _render_invitation(
     link = f"{public_url}/join/{signed_links.get_signer().sign_invitation(Invitation.for_user(user), now)}"
     invited = InvitationDetails(user.account.name, [team.name for team in teams], inviter, link)
     return _render(recipient, build_invitation_content(invited, recipient.reader), now)
+
+
+def _render_swap(
+    recipient: _Recipient, kind: MessageKind, by: str, public_url: str, now: datetime
+) -> RenderedMessage:
+    """Render a mail about a swap of shifts. The message is None if nobody waits for an answer any more."""
+    row = ShiftSwap.select(ShiftSwap, Schedule).join(Schedule)
+    found = row.where(ShiftSwap.unique_id == recipient.group_key).first()
+    link = f"{public_url}/on-call/{found.schedule.unique_id}/" if found is not None else f"{public_url}/mine/"
+    details = _describe_swap(found, recipient.user) if found is not None else None
+    if kind is not MessageKind.SWAP:
+        return _render(recipient, build_swap_result_content(kind, by, details, link, recipient.reader), now)
+    if details is None or found.state != SwapState.ASKED or found.asked_start <= now:
+        return RenderedMessage(None)
+    return _render(recipient, build_swap_content(by, details, link, recipient.reader), now)
+
+
+def _describe_swap(swap: ShiftSwap, reader: int) -> SwapDetails:
+    asked, returned = (swap.asked_start, swap.asked_end), (swap.returned_start, swap.returned_end)
+    given, taken = (asked, returned) if swap.asker_id == reader else (returned, asked)
+    return SwapDetails(swap.schedule.name, given, taken)
 
 
 def _render_sign_in(recipient: _Recipient, unique_id: str, public_url: str, now: datetime) -> RenderedMessage:

@@ -14,6 +14,7 @@ from workers.periodic import (
     expired_entities,
     liveness,
     missing_heartbeats,
+    past_swaps,
     release_maintenance,
     retention,
 )
@@ -30,6 +31,7 @@ PERIODIC_JOBS = (
     PeriodicJob(
         "future-rows", clock_set_back.EVERY_S, unless_paused(clock_set_back.future_rows.correct), slow=True
     ),
+    PeriodicJob("past-swaps", past_swaps.EVERY_S, unless_paused(past_swaps.end_past), slow=True),
     PeriodicJob("audit", audit.EVERY_S, unless_paused(audit.run), slow=True),
     PeriodicJob("clean-up", 3600, unless_paused(retention.clean_up), slow=True),
 )

@@ -121,7 +121,7 @@ def test_another_language_needs_another_table_only():
 )
 def test_a_duration_has_its_two_largest_units(seconds, text):
     assert format_duration(seconds) == text
-    assert str(make_reason("open_too_long", within=seconds)) == f"The incident was open for {text}."
+    assert str(make_reason("open_too_long", within=seconds)).endswith(f"it was open for {text}.")
 
 
 @pytest.mark.parametrize(

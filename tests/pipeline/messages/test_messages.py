@@ -79,7 +79,7 @@ DETAILS = IncidentDetails(
     sources=(("Runbook", "https://runbook.example.org/disk"), ("Bad", "javascript:alert(1)")),
     acknowledged_by="Bob",
     acknowledged_at=NOON + timedelta(minutes=1),
-    next_step=NextStep(60, ("Bob", "Carol")),
+    next_steps=(NextStep(60, ("Bob", "Carol")),),
 )
 
 
@@ -143,7 +143,7 @@ def test_a_recovery_says_after_which_time_the_incident_is_resolved():
 
     assert one.title == "[Checkout] #12 Disk full on db1: resolved after 14 min"
     at = f"Wed 4 Mar 2026, 13:14:05 CET {BERLIN}"
-    assert f"Resolved: {at}, resolved after 14 min\n" in write_plain_text(one)
+    assert f"Resolved: {at}, after 14 min\n" in write_plain_text(one)
     assert "Because:  resolved by Bob\n" in write_plain_text(one)
     assert (one.is_urgent, one.links[0].actions) == (False, ())
     assert many.title == "[Checkout] 2 incidents are resolved: Disk full on db1"

@@ -289,30 +289,3 @@ def test_repeated_runs_notify_once_per_step_and_never_early(steps, repeat, move_
 
     assert len(keys) == len(set(keys))
     assert current.next_step <= escalation.count_steps(config.policies[1])
-
-
-@pytest.mark.parametrize(
-    ("steps", "options", "expected"),
-    [
-        pytest.param([(0, "alice"), (5, "bob")], {}, (5, [BOB]), id="next step"),
-        pytest.param(
-            [(0, "alice"), (5,), (9, "bob")], {"move_to_next": False}, (9, [BOB]), id="a step names nobody"
-        ),
-        pytest.param([(0, "alice"), (5,), (9, "bob")], {"move_to_next": True}, (5, [BOB]), id="move_to_next"),
-        pytest.param([(0, "alice"), (5,)], {}, None, id="nobody"),
-        pytest.param([(0, "alice")], {}, None, id="no step"),
-        pytest.param(
-            [(0, "alice", "bob")],
-            {"round_robin": True, "assignee_only": True, "repeat": 1},
-            (1, [BOB]),
-            id="only the assignee",
-        ),
-    ],
-)
-def test_the_next_people_are_those_whom_the_run_notifies_next(steps, options, expected):
-    rules = policy(*steps, **options)
-    found = escalation.find_next_people(
-        incident(next_step=1, assigned_to=BOB.row), rules, build_config(*steps), NOON
-    )
-
-    assert found == (expected and (NOON + expected[0] * MINUTE, expected[1]))

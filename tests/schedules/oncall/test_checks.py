@@ -185,7 +185,7 @@ def test_many_overlaps_of_the_same_kind_are_one_problem():
         end = START + days * DAY
         both = (schedule(hours[0]), build_other(hours[1]))
         spread = [(each, list_joined_shifts(each, START, end, NAMES)) for each in both]
-        return [check.what for check in group_double_shifts(spread, START, end, NAMES)]
+        return [check.what for check in group_double_shifts(spread, START, end, NAMES, {1, 2})]
 
     one, three, seven_days = map(fold, (1, 3, 7))
 

@@ -83,6 +83,7 @@ def test_past_shifts_do_not_displace_future_shifts():
     assert len([shift for shift in list_shown(found) if shift.end <= TODAY]) == feed.MAX_PAST_SHIFTS
     assert list_shown(found)[-1].end == TODAY + 31 * DAY
     assert found.truncated_at is None
+    assert found.begins_at == min(shift.start for shift in list_shown(found))
 
 
 def test_the_work_for_a_feed_is_limited(monkeypatch):

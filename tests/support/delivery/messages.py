@@ -16,7 +16,7 @@ DISK = replace(
     INCIDENT,
     title="Disk full on db1",
     summary="97% of /var is used.",
-    details=IncidentDetails(also_notified=("Bob",), next_step=NextStep(300, ("Carol",))),
+    details=IncidentDetails(also_notified=("Bob",), next_steps=(NextStep(300, ("Carol",)),)),
 )
 
 __all__ = ["NOON", "PUBLIC_URL", "TOKEN", "build_group", "build_hostile", "build_message", "build_single"]

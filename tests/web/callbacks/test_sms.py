@@ -14,7 +14,7 @@ from models.tables.notifications import Attempt, Message, Notification
 from models.tables.users import ContactMethod
 from tests.support.scenarios.delivery import alert
 from tests.support.scenarios.phone import ALICES_NUMBER, phones
-from web.callbacks.sms import HELP_TEXT, NO_MESSAGE
+from web.callbacks.sms import HELP_TEXT, MANY_OPEN, NO_MESSAGE, NOTHING_OPEN
 from workers.delivery import deliver
 
 __all__ = ["phones"]
@@ -261,3 +261,26 @@ def test_an_early_report_of_failure_notifies_the_person_elsewhere(phones):
     first, second = Notification.select().order_by(Notification.id)
     assert first.state == NotificationStatus.FAILED
     assert second.message.channel == ContactType.EMAIL
+
+
+@pytest.mark.parametrize("text", ["1", "ok", " Ack! ", "OK."])
+def test_a_word_acknowledges_the_only_open_incident(phones, text):
+    phones.notify(SMS)
+
+    assert phones.reply(text) == "Acknowledged: #1 Disk full on db1"
+    assert statuses() == [2]
+
+
+def test_a_word_without_code_acts_only_if_one_incident_is_open(phones):
+    phones.notify(SMS, "db1", "db2")
+
+    assert phones.reply("ok") == MANY_OPEN
+    Incident.update(status=IncidentStatus.RESOLVED).execute()
+    assert phones.reply("1") == NOTHING_OPEN
+
+
+def test_to_resolve_needs_the_code(phones):
+    phones.notify(SMS)
+
+    assert phones.reply("2") == HELP_TEXT
+    assert statuses() == [1]

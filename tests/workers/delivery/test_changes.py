@@ -91,7 +91,7 @@ def test_a_resolved_incident_has_no_buttons_and_a_triggered_one_has_all(slack, s
     send_changes(now + 21 * MINUTE)
 
     resolved, again = slack.list_calls("chat.update")
-    assert resolved["blocks"][1]["text"]["text"].startswith("Resolved at 12:20, after 20 min\n")
+    assert resolved["blocks"][1]["text"]["text"].startswith("Resolved by Alice at 12:20, after 20 min\n")
     assert list_buttons(resolved) == ["Open the incident"]
     assert list_buttons(again) == ["Acknowledge", "Resolve", "Open the incident"]
     assert again["text"].startswith("[Checkout] #1")

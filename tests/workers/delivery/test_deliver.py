@@ -95,7 +95,7 @@ def test_a_mail_is_text_and_html_and_belongs_to_the_thread_of_its_incident(world
     assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
     assert "&lt;b&gt;Disk&lt;/b&gt; full &amp; {{ 7 * 7 }}" in mail.get_html()
     thread = f"<incident-{incident.unique_id}@{SENDER}.invalid>"
-    assert (mail["In-Reply-To"], mail["References"]) == (thread, thread)
+    assert (mail["In-Reply-To"], mail["References"]) == (None, thread)
     assert (mail["Importance"], mail["X-Priority"]) == ("high", "1")
 
 
@@ -166,7 +166,7 @@ def test_the_statements_of_a_mail_do_not_depend_on_its_incidents(world, now, del
 
     assert count(3, "a") == count(40, "b")
     # A mail about one incident explains it; the configuration is loaded once.
-    assert count(1, "c") >= count(1, "d") <= 10
+    assert count(1, "c") >= count(1, "d") <= 13
 
 
 def test_alerts_of_one_request_share_a_message_that_lists_each(world, now, deliver_to):
@@ -568,10 +568,11 @@ def test_whoever_was_notified_gets_one_mail_when_the_incident_is_resolved(world,
     mails = send_mails(deliver_to, now + HOUR) + send_mails(deliver_to, now + 2 * HOUR)
 
     (mail,) = mails
-    assert mail["Subject"] == "[Checkout] #1 Disk full on db1: resolved after 14 min"
+    assert mail["Subject"] == "[Checkout] #1 Disk full on db1 (critical)"
+    assert mail.get_content().startswith("Resolved after 14 min.")
     assert (mail["To"], mail["Importance"]) == ("alice@example.org", None)
     assert mail["References"] == f"<incident-{incident.unique_id}@{SENDER}.invalid>"
-    assert "Why you:  you were notified of the incident\n" in mail.get_content().replace("\r\n", "\n")
+    assert "You:      were notified of the incident\n" in mail.get_content().replace("\r\n", "\n")
 
 
 def test_who_was_not_notified_gets_no_mail_when_the_incident_is_resolved(world, now, deliver_to):
@@ -594,10 +595,8 @@ def test_a_reopened_incident_cancels_its_recovery_and_has_another_one(world, now
     move(incident, IncidentStatus.RESOLVED, world.bob, now + 2 * HOUR)
     end = send_mails(deliver_to, now + 2 * HOUR)
 
-    assert [str(mail["Subject"]) for mail in (*again, *end)] == [
-        "[Checkout] #1 Disk full on db1 (critical)",
-        "[Checkout] #1 Disk full on db1: resolved after 2 h",
-    ]
+    assert {str(mail["Subject"]) for mail in (*again, *end)} == {"[Checkout] #1 Disk full on db1 (critical)"}
+    assert [mail.get_content().startswith("Resolved") for mail in (*again, *end)] == [False, True]
 
 
 def test_incidents_that_are_resolved_at_once_share_a_recovery_mail(world, now, deliver_to):

@@ -109,11 +109,23 @@ def test_a_message_to_the_same_address_is_no_evidence(world, now, send):
     assert Message.get_by_id(1).state == MessageStatus.PENDING
 
 
-@pytest.mark.parametrize("command", ["MAIL", "DATA"])
-def test_a_refusal_of_the_sender_or_the_text_is_never_permanent(world, now, send, command):
+def test_a_refusal_of_the_message_is_permanent_if_the_relay_accepts_other_messages(world, now, send):
     alert(world, now)
     page_bob(world, now)
-    with relay({command: "554 5.7.1 no"}) as box:
+    with relay({"DATA": "554 5.7.1 no"}) as box:
+        send(box, 0, 60)
+        Message.update(state=MessageStatus.SENT, done_at=now + 30 * SECOND).where(
+            Message.user == world.bob
+        ).execute()
+        send(box, 61, 300, step=60)
+
+    assert Message.get_by_id(1).state == MessageStatus.FAILED
+
+
+def test_a_refusal_of_the_sender_is_never_permanent(world, now, send):
+    alert(world, now)
+    page_bob(world, now)
+    with relay({"MAIL": "554 5.7.1 no"}) as box:
         send(box, 0, 60)
         Message.update(state=MessageStatus.SENT, done_at=now + 30 * SECOND).where(
             Message.user == world.bob

@@ -229,7 +229,7 @@ def test_a_receiver_without_an_answer_is_given_the_time_of_an_attempt(
         assert sender.send_next()
 
     row = OutboundDelivery.get()
-    assert (row.state, row.outcome) == (OutboundStatus.PENDING, make_reason("url_silent"))
+    assert (row.state, row.outcome) == (OutboundStatus.PENDING, make_reason("url_late"))
     assert sender.DEADLINE_S == 3.0
 
 

@@ -124,10 +124,14 @@ def _add_findings_of_settings(
 
 
 def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | None) -> Iterator[str]:
-    """Yield a line for each finding; of minor ones at most `max_minor` of each kind, or with None all."""
+    """Yield a line for each finding; of minor ones at most `max_minor` of each kind, or with None all.
+
+    What to change follows the first finding of each kind.
+    """
     show_account = len({account.id for account, _ in found}) > 1
     counts: Counter[str] = Counter()
     hidden: Counter[str] = Counter()
+    advised: set[str] = set()
     for account, finding in found:
         is_shown = True
         if finding.minor and max_minor is not None:
@@ -138,6 +142,9 @@ def _format_lines(found: Sequence[tuple[Account, Finding]], max_minor: int | Non
             team = finding.team or EVERYBODY
             where = f"{account.name} / {team}" if show_account else team
             yield f"{'minor: ' if finding.minor else ''}{where}: {finding.what}"
+            if finding.advice and finding.kind not in advised:
+                advised.add(finding.kind)
+                yield f"    {finding.advice}"
     for kind, count in counts.items():
         if count > (max_minor or 0):
             yield f"minor: {count - (max_minor or 0):,} more of kind {kind}; --minor lists them"
@@ -152,6 +159,7 @@ def _to_json(account: Account, finding: Finding) -> dict[str, object]:
         "team": finding.team,
         "about": finding.about,
         "what": finding.what,
+        "advice": finding.advice,
         "minor": finding.minor,
         "start_time": finding.start,
         "end_time": finding.end,

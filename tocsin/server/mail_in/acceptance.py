@@ -3,19 +3,26 @@
 import re
 import time
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TypeVar
 
 import orjson
 import peewee
 
 from models.domain.identity import derive_uuid
+from models.links.return_paths import is_return_path, read_return_path
 from models.store.limits import Use
 from models.store.store import STORE_ERRORS, connection, store
 from models.tables.events import Receipt
 from models.tables.notifications import Message
+from models.write.bounces import record_bounce
 from pipeline.sources.native import mail as mail_source
+from tocsin.server.mail_in.bounces import find_failure
 from tocsin.server.mail_in.message import read_mail
 from web.ingest.group_commit import GroupCommit, NotStoredError, Submission, get_remaining_s
+
+T = TypeVar("T")
 
 # What Tocsin writes before the "@" of the id of a mail, and of the thread of an incident.
 _OWN_MAIL = re.compile(r"[0-9a-f]{40}")
@@ -35,15 +42,26 @@ class Acceptance:
         self._commits = GroupCommit()
 
     def knows(self, key: str) -> bool:
-        """Return whether this key accepts alerts. NotStoredError if the store cannot be read in time."""
+        """Return whether this key accepts alerts, or is of an address to which a mail comes back.
+
+        NotStoredError if the store cannot be read in time.
+        """
+        if is_return_path(key):
+            return _use_store(lambda: read_return_path(key), time.monotonic()) is not None
         return self._commits.accepts_key(key, None, time.monotonic())
 
     def accept(self, keys: Sequence[str], raw: bytes, sender: str, arrived_at: float) -> list[str]:
-        """Commit a mail for each key that is known, and return the trace_ids.
+        """Commit a mail for each key that is known, and return the trace_ids: none of one that comes back.
 
         NotStoredError if one of them is not committed: its sender sends the mail again, and what was
         committed is not stored twice. Raises BadMail, and UnknownKey if no key is known any more.
         """
+        returned = [key for key in keys if is_return_path(key)]
+        for key in returned:
+            _use_store(partial(_record_returned, key, raw), arrived_at, Use.OTHER)
+        keys = [key for key in keys if key not in returned]
+        if returned and not keys:
+            return []
         mail = read_mail(raw, sender)
         is_own = _is_own(mail.ids[:MAX_IDS], arrived_at)
         body = orjson.dumps({**mail.fields, "is_own": True} if is_own else mail.fields)
@@ -78,8 +96,20 @@ def _is_own(ids: Collection[tuple[str, str]], arrived_at: float) -> bool:
 
 def _exists(query: peewee.ModelSelect, arrived_at: float) -> bool:
     """Return whether the query finds a row. NotStoredError if the store cannot be read in time."""
+    return bool(_use_store(query.exists, arrived_at))
+
+
+def _record_returned(key: str, raw: bytes) -> None:
+    """Record a mail that came back. A mail that reports no failure is of no interest."""
+    message_id, status = read_return_path(key), find_failure(raw)
+    if message_id is not None and status is not None:
+        record_bounce(message_id, status, store().now())
+
+
+def _use_store(work: Callable[[], T], arrived_at: float, use: Use = Use.KEYS) -> T:
+    """Do work with a connection. NotStoredError if the store does not answer in time."""
     try:
-        with store().deadline(get_remaining_s(arrived_at)), connection(Use.KEYS):
-            return bool(query.exists())
+        with store().deadline(get_remaining_s(arrived_at)), connection(use):
+            return work()
     except (*STORE_ERRORS, OSError) as error:
         raise NotStoredError from error

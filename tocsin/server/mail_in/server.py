@@ -19,6 +19,7 @@ from aiosmtpd.smtp import SMTP, Envelope, TLSSetupException
 from aiosmtpd.smtp import Session as SmtpSession
 
 from models.domain.identity import is_uuid
+from models.links.return_paths import is_return_path
 from runtime import metrics
 from runtime.settings import Settings
 from tocsin.server.mail_in.acceptance import Acceptance, UnknownKey
@@ -75,7 +76,7 @@ class MailHandler:
     async def handle_RCPT(  # noqa: N802
         self, server: SMTP, session: SmtpSession, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Accept the address of a known key. The envelope keeps the key."""
+        """Accept the address of a known key, or one to which mails come back. The envelope keeps the key."""
         key = self._find_key(address)
         if len(envelope.rcpt_tos) >= self._limits.recipients:
             return _count("limited", TOO_MANY_RECIPIENTS)
@@ -108,7 +109,8 @@ class MailHandler:
             return _count("unavailable", UNAVAILABLE)
         if connection is not None:
             connection.remember_delivery()
-        return _count("accepted", f"250 2.0.0 stored, trace_id {' '.join(trace_ids)}")
+        traces = f", trace_id {' '.join(trace_ids)}" if trace_ids else ""
+        return _count("accepted", f"250 2.0.0 stored{traces}")
 
     async def handle_exception(self, error: Exception) -> str:
         # Everybody can begin TLS and send something else.
@@ -125,7 +127,8 @@ class MailHandler:
     def _find_key(self, address: str) -> str | None:
         name, _, domain = address.rpartition("@")
         key = name.lower()
-        return key if domain.casefold() == self._domain and is_uuid(key) else None
+        is_known_form = is_uuid(key) or is_return_path(key)
+        return key if domain.casefold() == self._domain and is_known_form else None
 
 
 def _count(outcome: str, answer: str) -> str:

@@ -10,6 +10,7 @@ from flask import Response, request
 from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urgency
 from models.load.incident_states import load_states
 from models.load.lane import ConfigKeys, load_incident_config
+from models.load.simulation import load_open_incident
 from models.reports import incident_timeline
 from models.store.fields import Table
 from models.store.store import store
@@ -17,14 +18,14 @@ from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentResponder, IncidentTask
 from models.tables.notifications import Notification
 from pipeline.messages.content import ACTIONS
-from schedules.escalation import escalation
-from schedules.escalation.person_notifications import list_names
+from pipeline.simulation.next_messages import NextMessages, find_next_messages
 from web.http import access
 from web.http.auth import now, viewer
 from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.console.operations import call, call_if_allowed
 from web.pages.console.page import answer_unchanged, build_etag, format_moment, is_known, render
+from web.pages.console.timeline import add_sentences
 from web.pages.linked_incident import build_alert, list_alerts, list_notes
 
 MAX_ALERTS = 20
@@ -50,7 +51,7 @@ def show(incident: str) -> Response:
         assignee=get_display_name(row.assigned_to) if row.assigned_to else "",
         seen=orjson.dumps(describe(row)).decode(),
         buttons=[word for word, (_, states) in ACTIONS.items() if IncidentStatus(row.status) in states],
-        next_step=_find_next_step(row),
+        following=_find_next_messages(row),
         alerts=[build_alert(each, format_moment) for each in list_alerts(row, MAX_ALERTS)],
         timeline=_load_timeline(row),
         max_entries=MAX_ENTRIES,
@@ -97,26 +98,21 @@ def describe(row: Incident) -> dict[str, str]:
     }
 
 
-def _find_next_step(row: Incident) -> dict[str, object] | None:
-    """Return whom the policy notifies next, and when; None: nobody."""
+def _find_next_messages(row: Incident) -> NextMessages:
+    """Return who gets the next messages if nobody reacts."""
     (state,) = load_states([row.id])
-    if not escalation.is_running(state) or state.escalation_policy is None:
-        return None
+    if not state.is_open or state.parent is not None:
+        return NextMessages()
     at = now()
     config = load_incident_config(ConfigKeys.from_incidents([state]), at)
-    policy = config.policies.get(state.escalation_policy)
-    found = escalation.find_next_people(state, policy, config, at) if policy is not None else None
-    if found is None:
-        return None
-    due_at, people = found
-    return {"at": due_at, "people": [str(name) for name in list_names(people, config, due_at)]}
+    return find_next_messages(load_open_incident(state, config, at), at, viewer().user.id)
 
 
 def _load_timeline(row: Incident) -> list[dict[str, object]]:
     """Return the last entries of the timeline, the newest first."""
     keys = incident_timeline.select_entries(row).order_by(peewee.SQL("3 DESC, 1 DESC, 2 DESC"))
     found: Iterable[tuple[int, int, datetime]] = keys.limit(MAX_ENTRIES)
-    return incident_timeline.load_entries((kind, number) for kind, number, _ in found)
+    return add_sentences(row, incident_timeline.load_entries((kind, number) for kind, number, _ in found))
 
 
 def _load_details(row: Incident) -> dict[str, object]:

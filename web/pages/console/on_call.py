@@ -145,6 +145,17 @@ def _read_span(form: dict[str, str]) -> tuple[datetime, datetime]:
     return read_local("start_time", form["start_time"]), read_local("end_time", form["end_time"])
 
 
+def _list_open_gaps(row: Schedule, timeline: Timeline) -> list[tuple[datetime, datetime]]:
+    """Return the gaps after now and after the first rotation begins: nobody can be on call in the others."""
+    starts = [parse_moment(layer["rotation_start_time"]) for layer in row.layers if layer["is_active"]]
+    begins = max(now(), min(starts, default=now()))
+    found = [
+        (max(parse_moment(gap["start_time"]), begins), parse_moment(gap["end_time"]))
+        for gap in timeline["gaps"] or ()
+    ]
+    return [gap for gap in found if gap[0] < gap[1]]
+
+
 def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], code: int = 200) -> Response:
     view = request.args.get("view", "week")
     if view not in VIEWS:
@@ -154,9 +165,7 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
     days = list_days(first, DAYS_OF_WEEK * VIEWS[view], zone)
     timeline, missing = _load_timeline(row, days[0], days[-1])
     shifts = _list_shifts(timeline["shifts"], days[0], days[-1])
-    gaps = [
-        (parse_moment(gap["start_time"]), parse_moment(gap["end_time"])) for gap in timeline["gaps"] or ()
-    ]
+    gaps = _list_open_gaps(row, timeline)
     if len(shifts) > MAX_DRAWN:
         missing = (
             f"Shifts are not drawn, because there are more than {MAX_DRAWN}. The table has the first ones."

@@ -163,7 +163,7 @@ def _ask(row: Schedule, mine: HeldShift, theirs: HeldShift) -> User:
             ShiftSwap.returned_start == theirs.start,
         ).exists():
             reject("theirs", "You have already asked for this swap.")
-        ShiftSwap.create(
+        swap = ShiftSwap.create(
             unique_id=make_uuid(),
             creation_date=now(),
             schedule=row,
@@ -174,15 +174,16 @@ def _ask(row: Schedule, mine: HeldShift, theirs: HeldShift) -> User:
             returned_start=theirs.start,
             returned_end=theirs.end,
         )
-        _send(partner, MessageKind.SWAP)
+        _send(swap, partner, MessageKind.SWAP)
     return partner
 
 
-def _send(to: User, kind: MessageKind) -> None:
+def _send(swap: ShiftSwap, to: User, kind: MessageKind) -> None:
     """Store a mail about what this person did with a request. Nobody gets one about an own action."""
     me = viewer().user
     if to.id != me.id:
-        create_message(to, get_display_name(me), now(), channel=USER_EMAIL_CHANNEL, kind=kind)
+        name, columns = get_display_name(me), {"channel": USER_EMAIL_CHANNEL, "kind": kind}
+        create_message(to, name, now(), group_key=swap.unique_id, **columns)
 
 
 def _lock(row: Schedule) -> Schedule:
@@ -268,10 +269,10 @@ def _accept(row: Schedule, swap: ShiftSwap) -> str:
     """Make the swap if one of the two may change the schedule now; else remember the consent."""
     if any(has_permission(user, row, "schedule_write") for user in (swap.partner, swap.asker)):
         done = _make(row, swap)
-        _send(swap.asker, MessageKind.SWAP_ACCEPTED)
+        _send(swap, swap.asker, MessageKind.SWAP_ACCEPTED)
         return done
     _set_state(swap, SwapState.AGREED)
-    _send(swap.asker, MessageKind.SWAP_AGREED)
+    _send(swap, swap.asker, MessageKind.SWAP_AGREED)
     return (
         f"You agreed. Neither of you may change the schedule, so a manager of {row.team.name} must confirm."
     )
@@ -281,7 +282,7 @@ def _confirm(row: Schedule, swap: ShiftSwap) -> str:
     """Make a swap to which both people have agreed."""
     done = _make(row, swap)
     for person in (swap.asker, swap.partner):
-        _send(person, MessageKind.SWAP_CONFIRMED)
+        _send(swap, person, MessageKind.SWAP_CONFIRMED)
     return done
 
 
@@ -312,7 +313,7 @@ def _replace(row: Schedule, shift: HeldShift, before: User, after: User) -> None
 
 def _decline(row: Schedule, swap: ShiftSwap) -> str:
     _set_state(swap, SwapState.DECLINED)
-    _send(swap.asker, MessageKind.SWAP_DECLINED)
+    _send(swap, swap.asker, MessageKind.SWAP_DECLINED)
     return "The swap was declined."
 
 

@@ -7,6 +7,7 @@ import time
 from email.utils import parseaddr
 
 from models.domain.reasons import Reason, make_reason
+from models.write.bounces import PROVIDER
 from pipeline.sources.reading.cleaning import clean_line
 from runtime.settings import Settings, find_unset
 from workers.delivery.transport.channel import (
@@ -49,7 +50,8 @@ class EmailChannel:
 
     def format_example(self, message: OutgoingMessage) -> str:
         """Return subject and plain text of a mail, for docs/messages.md."""
-        return f"Subject: {message.content.title}\n\n{self._texts.plain.render(message.content)}"
+        content = message.content
+        return f"Subject: {content.subject or content.title}\n\n{self._texts.plain.render(content)}"
 
 
 def _find_missing_setting(settings: Settings) -> str | None:
@@ -91,11 +93,14 @@ class SmtpConnection:
         with Watchdog(self._deadline) as watchdog:
             session = self._begin(message, watchdog)
             try:
-                return Accepted(self._transfer(session, message, mail))
+                reason = self._transfer(session, message, mail)
             except _ERRORS as error:
                 self._disconnect()
                 # The relay has answered all before RCPT. Now it may wait for the server of the domain.
                 raise HostError(describe_error(error, watchdog, self._deadline_s)) from error
+        if not message.return_path:
+            return Accepted(reason)
+        return Accepted(reason, PROVIDER, message.message_id)
 
     def close(self) -> None:
         if self._session is None:
@@ -125,7 +130,8 @@ class SmtpConnection:
         watchdog.guard(session.handle)
         reused, session.used = session.used, True
         try:
-            code, reply = session.mail(self._from, _get_options(session, self._from, message.to))
+            sender = message.return_path or self._from
+            code, reply = session.mail(sender, _get_options(session, sender, message.to))
         except _ERRORS as error:
             self._disconnect()
             if reused and not watchdog.expired:
@@ -152,10 +158,10 @@ class SmtpConnection:
         except smtplib.SMTPDataError as error:
             code, reply = error.smtp_code, _to_bytes(error.smtp_error)
         if code != 250:
-            # The relay has accepted the address, so the address is not the cause.
             self._reset(session)
-            answer = self._clean_reply(message, code, reply)
-            raise TemporaryError(make_reason("smtp_refuses_message", answer=answer))
+            why = make_reason("smtp_refuses_message", answer=self._clean_reply(message, code, reply))
+            # Many relays refuse an address only now. Its person gets the message at another address, too.
+            raise Refused(why) if code >= 500 else TemporaryError(why)
         return make_reason("smtp_accepted", code=code)
 
     def _reset(self, session: SmtpSession) -> None:

@@ -28,6 +28,7 @@ class OutgoingMessage:
     `to` is the value of the contact, in the form of the channel's line in models/domain/channels.py. `at` is
     the time of the attempt. The channel formats `content` and must shorten it itself. `reply_code`: what a
     person sends to acknowledge, in a channel without buttons; empty if there is nothing to acknowledge.
+    `return_path`: the address to which a mail comes back; empty: that of the sender.
     """
 
     message_id: str
@@ -35,6 +36,7 @@ class OutgoingMessage:
     content: MessageContent
     at: datetime
     reply_code: str = ""
+    return_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

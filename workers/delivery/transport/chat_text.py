@@ -16,6 +16,7 @@ from pipeline.messages.content import LabelledLink, MessageContent
 _MARKS = re.compile(r"([\\`*_{}\[\]<>|~#])")
 _LIST_MARKS = re.compile(r"(?m)^(\s*)([-+=])")
 _NUMBER_MARKS = re.compile(r"(?m)^(\s*\d+)([.)])")
+_MENTION = re.compile(r"(?<![\w./+-])@(?=\w)")
 # Invisible. After it, a chat does not recognize a mention.
 _ZERO_WIDTH_SPACE = "\u200b"
 
@@ -47,8 +48,12 @@ def escape_marks(text: str) -> str:
 
 
 def escape_tags(text: str) -> str:
-    """Return a text without tags, for HTML of a chat and for Slack, where tags are links and mentions."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Return a text without tags, for HTML of a chat and for Slack, where tags are links and mentions.
+
+    A name after "@" is no mention either. An e-mail address stays as it is.
+    """
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MENTION.sub(f"@{_ZERO_WIDTH_SPACE}", escaped)
 
 
 def escape_url(url: str) -> str:

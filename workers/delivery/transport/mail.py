@@ -28,6 +28,8 @@ _ENCODED_WORD = "=?"
 # Headers with few texts. To parse them again for each mail took half of the time of build_mail (measured).
 _REPEATED = {
     "auto-submitted",
+    "x-auto-response-suppress",
+    "list-id",
     "importance",
     "x-priority",
     "mime-version",
@@ -83,14 +85,16 @@ def build_mail(message: OutgoingMessage, from_name: str, from_address: str, text
     mail["Date"] = message.at
     mail["From"] = sender
     mail["To"] = to
-    mail["Subject"] = clean_line(content.title).replace(_ENCODED_WORD, "= ?")
+    mail["Subject"] = clean_line(content.subject or content.title).replace(_ENCODED_WORD, "= ?")
     mail["Auto-Submitted"] = "auto-generated"
+    # Out-of-office replies answer nobody. Exchange does not read Auto-Submitted.
+    mail["X-Auto-Response-Suppress"] = "OOF, AutoReply"
+    mail["List-Id"] = f"Tocsin <tocsin.{domain}>"
     if content.threads:
         # No mail has these ids. Mails that refer to the same id are one thread, also if the first is lost.
         # The library breaks ids in two if their domain is long.
         short = hashlib.blake2b(domain.encode(), digest_size=6).hexdigest()
         ids = [f"<incident-{name}@{short}.invalid>" for name in content.threads]
-        mail["In-Reply-To"] = ids[0]
         mail["References"] = " ".join(ids)
     if content.is_urgent:
         mail["Importance"] = "high"

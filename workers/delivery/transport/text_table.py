@@ -14,7 +14,8 @@ from workers.delivery.transport.chat_text import escape_marks, escape_tags, esca
 
 # Each variable of a template, and its meaning.
 VARIABLES = {
-    "title": "what happened, in one line; the subject of a mail",
+    "title": "what happened, in one line; a mail has it without the state as its subject",
+    "state": "that the incident is resolved, or its SLA ends or is breached; else empty",
     "what": "the title of the incident, or how many incidents the message is about",
     "where": "the name of the service",
     "how_bad": "level and urgency",
@@ -22,7 +23,7 @@ VARIABLES = {
     "since_short": "the same, as weekday, hour and minute",
     "why": "why this person is notified",
     "who_else": "the names of other people who are notified",
-    "next_step": "whom the policy notifies next, and when",
+    "next_step": "who gets the next messages if nobody reacts, and when",
     "link": "the address of the incident's page; of the first incident in a message about several",
     "page": "the address of the page about all of the message; empty in a message about several incidents",
     "heading": "the one of `lines` that is a heading",

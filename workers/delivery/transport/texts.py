@@ -115,7 +115,7 @@ def list_variables(content: MessageContent, kept: _Unshortened | None = None) ->
     """Return the values of VARIABLES for a message. `kept`: of the message before it was shortened."""
     kept = kept or _Unshortened.read(content, "")
     facts = {field.name: getattr(content.facts, field.name) for field in fields(KeyFacts)}
-    names = ("title", "heading", "lines", "details", "links", "closing", "foot", "is_urgent")
+    names = ("title", "state", "heading", "lines", "details", "links", "closing", "foot", "is_urgent")
     return {
         **{name: getattr(content, name) for name in names},
         **facts,

@@ -183,7 +183,14 @@ class UserUrlClient(HttpClient):
             return UnusableAddress(make_reason("url_not_allowed"), provider=self.provider)
         if isinstance(error, ssl.SSLCertVerificationError):
             return HostError(make_reason("url_not_trusted"), provider=self.provider)
-        return HostError(make_reason("url_silent"), provider=self.provider)
+        return HostError(_get_silence(error, watchdog), provider=self.provider)
+
+
+def _get_silence(error: Exception, watchdog: Watchdog) -> Reason:
+    """Return why there is no answer. For a name in a forbidden network, it is that of an unknown name."""
+    if watchdog.expired or isinstance(error, TimeoutError):
+        return make_reason("url_late")
+    return make_reason("url_closed") if isinstance(error, ConnectionError) else make_reason("url_silent")
 
 
 def _build_status_error(reply: HttpReply, provider: str, now: datetime) -> SendError:

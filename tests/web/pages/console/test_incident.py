@@ -53,7 +53,7 @@ def test_a_button_changes_the_status_in_the_name_of_the_person(browser, act, sta
 
     assert answer.status_code == 303
     assert load().status == status
-    assert "Requested by Alice." in browser.follow().text
+    assert f"Alice {act}d the incident." in browser.follow().text
 
 
 def test_a_second_click_changes_nothing_and_shows_both_versions(browser):
@@ -246,3 +246,11 @@ def test_the_proof_of_another_text_or_session_is_none(browser, sign_in):
     assert "The note was added." in browser.follow().text
     assert "The task was added." not in browser.get(address.replace("note", "task")).text
     assert "The note was added." not in sign_in("bob").get(address).text
+
+
+def test_the_timeline_has_the_text_of_a_note(browser):
+    browser.post(PATH, act="note", note="Looks like <b>the backup</b>", seen=read_seen(browser.last))
+    timeline = browser.follow().text.partition('id="timeline"')[2].partition("</section>")[0]
+
+    assert "Alice noted:" in timeline
+    assert "Looks like &lt;b&gt;the backup&lt;/b&gt;" in timeline

@@ -344,12 +344,13 @@ def test_the_same_request_twice_is_refused(ask):
     assert ShiftSwap.select().count() == 1
 
 
-def test_the_mail_names_the_person_and_leads_to_the_answer(ask, now):
+def test_the_mail_names_person_and_schedule_and_leads_to_the_answer(ask, path, now):
     ask("bob")
     content = render_message(Message.get().id, "https://tocsin.example.org", now).message.content
 
     assert content.title == "[Tocsin] Bob asks to swap shifts"
-    assert [link.url for link in content.links] == ["https://tocsin.example.org/mine/"]
+    assert [link.url for link in content.links] == [f"{SITE}{path}"]
+    assert [detail.label for detail in content.details] == ["Schedule", "You give", "You take"]
 
 
 def list_mails(now, kind):
@@ -362,7 +363,7 @@ def list_mails(now, kind):
     ]
 
 
-MINE = "https://tocsin.example.org/mine/"
+SITE = "https://tocsin.example.org"
 
 
 @pytest.mark.parametrize(
@@ -386,7 +387,7 @@ def test_who_asked_gets_a_mail_about_the_decision(ask, sign_in, path, now, act, 
     ask("bob")
     answer(sign_in("alice"), path, act)
 
-    assert list_mails(now, kind) == [("Bob", title, line, MINE)]
+    assert list_mails(now, kind) == [("Bob", title, line, f"{SITE}{path}")]
     assert Message.select().count() == 2
 
 
@@ -394,7 +395,7 @@ def test_a_swap_that_somebody_confirms_is_mailed_to_both_people(ask, sign_in, pa
     ask("bob")
     answer(sign_in("charlie"), path, "accept")
     ((to, title, line, link),) = list_mails(now, MessageKind.SWAP_AGREED)
-    assert (to, title, link) == ("Bob", "[Tocsin] Charlie agreed to swap shifts", MINE)
+    assert (to, title, link) == ("Bob", "[Tocsin] Charlie agreed to swap shifts", f"{SITE}{path}")
     assert line.endswith("Nothing changes until somebody who may change the schedule confirms.")
     assert list_mails(now, MessageKind.SWAP_CONFIRMED) == []
 

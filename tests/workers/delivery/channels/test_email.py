@@ -196,7 +196,7 @@ def test_a_missing_setting_is_named():
             "recipient", "550 5.1.1 [address] is [hidden]",
         ),
         ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "recipient", "451 4.7.1 greylisted"),
-        ({"DATA": "554 5.7.1 spam"}, TemporaryError, "message", "554 5.7.1 spam"),
+        ({"DATA": "554 5.7.1 spam"}, Refused, "message", "554 5.7.1 spam"),
         ({"DATA": "452 4.3.1 disk full"}, TemporaryError, "message", "452 4.3.1 disk full"),
         ({"MAIL": "550 5.7.1 who are you"}, TemporaryError, "sender", "550 5.7.1 who are you"),
     ],

@@ -84,7 +84,7 @@ def test_a_call_asks_for_a_key(twilio, message):
     send(phone.create_channel(settings(twilio)), message)
 
     (created,) = twilio.created
-    assert "Checkout. number 1 Disk <full> & more. Press 1 to acknowledge, 2 to resolve" in created.hear()
+    assert "Checkout. number 1 Disk full and more. Press 1 to acknowledge, 2 to resolve" in created.hear()
     gather = ElementTree.fromstring(created.fields["Twiml"]).find("Gather")
     assert gather.attrib["action"] == "https://tocsin.example.org/callbacks/twilio/phone/digits/?step=1"
     assert created.fields["Timeout"] == "25"

@@ -21,6 +21,7 @@ from tests.support.delivery.messages import (
 from tests.support.offenders import list_offenders
 from workers.delivery.deliver import create_channel
 from workers.delivery.transport import texts
+from workers.delivery.transport.chat_text import escape_tags
 from workers.delivery.transport.text_table import TEXTS, VARIABLES, TextSpec, escape_html
 from workers.delivery.transport.texts import (
     FOLDER,
@@ -122,9 +123,9 @@ def test_each_channel_sends_the_text_of_an_own_template(write, file):
 
 @pytest.mark.parametrize(("file", "shown"), [
     ("email.html", "&lt;b&gt; [x](y) @all &amp;"),
-    ("slack.txt", "&lt;b&gt; [x](y) @all &amp;"),
-    ("telegram.html", "&lt;b&gt; [x](y) @all &amp;"),
-    ("google_chat.html", "&lt;b&gt; [x](y) @all &amp;"),
+    ("slack.txt", "&lt;b&gt; [x](y) @\u200ball &amp;"),
+    ("telegram.html", "&lt;b&gt; [x](y) @\u200ball &amp;"),
+    ("google_chat.html", "&lt;b&gt; [x](y) @\u200ball &amp;"),
     ("mattermost.md", "\\<b\\> \\[x\\](y) @\u200ball &"),
     ("discord.md", "\\<b\\> \\[x\\](y) @\u200ball &"),
     ("teams.txt", "<b> [x](y) @all &"),
@@ -232,3 +233,9 @@ def test_a_title_alone_keeps_the_limit_too(monkeypatch):
 
     assert len(text) <= 20
     assert BROKEN_ESCAPE.search(text) is None
+
+
+def test_no_text_of_a_chat_reads_as_a_mention():
+    assert escape_tags("@here <!channel> a@example.org https://x.org/@bob") == (
+        "@\u200bhere &lt;!channel&gt; a@example.org https://x.org/@bob"
+    )

@@ -1,0 +1,52 @@
+"""Write the entries of an incident's timeline as sentences."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from models.domain.enums import AuthorKind
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentNote
+
+# What a person did on a page or by the interface, where the stored reason says only who.
+_DONE = {
+    "acknowledged": "acknowledged the incident",
+    "resolved": "resolved the incident",
+    "triggered": "triggered the incident again",
+}
+# Entries whose reason says what happened.
+_COMPLETE = frozenset({"opened", "escalated"})
+Entry = dict[str, object]
+# The notes of people by author (username) and time.
+Notes = Mapping[tuple[str, datetime], str]
+
+
+def add_sentences(incident: Incident, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries with `sentence`, and with `text` for notes of people."""
+    notes = _load_notes(incident, [entry["at"] for entry in entries if entry["what"] == "noted"])
+    return [_add_sentence(entry, notes) for entry in entries]
+
+
+def _load_notes(incident: Incident, times: Collection[object]) -> Notes:
+    if not times:
+        return {}
+    query = (
+        IncidentNote.select(IncidentNote, User)
+        .join(User)
+        .where(IncidentNote.incident == incident, IncidentNote.creation_date.in_(list(times)))
+    )
+    found: Iterable[IncidentNote] = query
+    return {(note.user.username, note.creation_date): note.note for note in found if note.user is not None}
+
+
+def _add_sentence(entry: Entry, notes: Notes) -> Entry:
+    actor = entry["actor"] if isinstance(entry["actor"], dict) else {}
+    name, what, reason = str(actor.get("name") or ""), str(entry["what"]), str(entry["reason"])
+    at, username = entry["at"], str(actor.get("username") or "")
+    text = notes.get((username, at), "") if isinstance(at, datetime) and what == "noted" else ""
+    if text:
+        return {**entry, "sentence": f"{name} noted:", "text": text}
+    if name and what in _DONE and actor.get("kind") == AuthorKind.USER:
+        return {**entry, "sentence": f"{name} {_DONE[what]}.", "text": ""}
+    if what in _COMPLETE or (what in _DONE and name and name in reason):
+        return {**entry, "sentence": reason, "text": ""}
+    return {**entry, "sentence": f"{what.replace('_', ' ').capitalize()}: {reason}", "text": ""}
