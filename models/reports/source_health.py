@@ -38,7 +38,7 @@ PERIODS: Mapping[str, timedelta] = {
 }
 
 # Reasons of the stage `normalize`: the body was not what the tool sends, or not from the tool.
-_UNREAD = frozenset({"other_form", "alert_unreadable"})
+_UNREAD = frozenset({"other_form", "alert_unreadable", "title_guessed"})
 _REFUSED_PREFIX = "signature_"
 
 # A literal and not a parameter: otherwise SQLite does not use the partial indexes.
@@ -376,11 +376,13 @@ def _count_by_reason(row: int) -> tuple[Count, Count]:
     unread: list[Sighting] = []
     refused: list[Sighting] = []
     for event in query:
-        for reason in _list_own_reasons(event):
-            if reason.code in _UNREAD:
-                unread.append(Sighting(event.receipt.trace_id, event.creation_date, reason))
-            elif reason.code.startswith(_REFUSED_PREFIX):
-                refused.append(Sighting(event.receipt.trace_id, event.creation_date, reason))
+        reasons = _list_own_reasons(event)
+        for found, marked in (
+            (unread, [reason for reason in reasons if reason.code in _UNREAD]),
+            (refused, [reason for reason in reasons if reason.code.startswith(_REFUSED_PREFIX)]),
+        ):
+            if marked:
+                found.append(Sighting(event.receipt.trace_id, event.creation_date, marked[0]))
     return _build_count(unread, is_complete), _build_count(refused, is_complete)
 
 

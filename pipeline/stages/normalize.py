@@ -165,7 +165,9 @@ def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decisi
         return stop(make_reason("signature_required"), alert=alert.with_changes(**REFUSED))
     alert = apply_default_level(alert, _find_default_level(alert, state))
     level, kind = alert.alert_type.name.lower(), alert.parsed.read_as_generic
-    if alert.parsed.entity_id:
+    if alert.parsed.entity_from:
+        reason = make_reason("entity_derived", level=level, fields=alert.parsed.entity_from)
+    elif alert.parsed.entity_id:
         reason = make_reason("entity_given", level=level)
     else:
         reason = make_reason("entity_generated", level=level)

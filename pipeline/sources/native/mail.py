@@ -26,6 +26,7 @@ from pipeline.sources.reading.fields import (
 )
 
 KIND = "email"
+WITHOUT_TEXT = "mail without a subject and a text"
 
 # The words for states, from the row that counts first to that which counts last.
 ENDED = {"resolved": AlertType.RESOLVED, "recovered": AlertType.RESOLVED, "recovery": AlertType.RESOLVED}
@@ -171,7 +172,7 @@ def _read(data: Fields) -> list[ParsedAlert]:
     alert = build_alert(
         data.value,
         _read_level(data, subject),
-        message=title or text.strip().partition("\n")[0],
+        message=title or text.strip().partition("\n")[0] or WITHOUT_TEXT,
         summary=text,
         entity=_name_problem(data, title, subject),
         at=data.get("date"),

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from models.domain.enums import AlertType
+from models.domain.reasons import Reason
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.reading.body import BadBody, RequestBody, check_payload
@@ -104,25 +105,39 @@ def parse_any(body: RequestBody) -> ParsedAlert:
     body is not an object.
     """
     data = decode_object(body)
+    return read(data) or build_other(data, _find_text(data, *_TITLES) or NO_MESSAGE)
+
+
+# The names of a title in most tools.
+_TITLES = ("message", "title", "subject", "name")
+
+
+def read(data: Mapping[str, object]) -> ParsedAlert | None:
+    """Return an object in the form that `parse` reads as an alert; None: it does not have this form.
+
+    Without a payload of its own, its payload is the whole object.
+    """
     try:
-        parsed = parse(body)[0]
+        (parsed,) = parse(RequestBody(msgspec.json.encode(data)))
     except BadBody:
-        return _guess_alert(data)
+        return None
     return parsed if parsed.payload else replace(parsed, payload=data)
 
 
-def _guess_alert(data: Mapping[str, object]) -> ParsedAlert:
+def build_other(data: Mapping[str, object], title: str, remark: Reason | None = None) -> ParsedAlert:
+    """Return an object in another form as an alert with this title. Its level is info, or its alert_type."""
     entity_id = data.get("entity_id")
     known = isinstance(entity_id, str | int) and not isinstance(entity_id, bool)
     level = _find_level(data.get("alert_type"))
     return ParsedAlert(
-        message=_find_text(data, "message", "title", "subject", "name") or NO_MESSAGE,
+        message=title,
         summary=clean_text(_find_text(data, "summary", "description", "text", "body")),
         alert_type=AlertType.INFO if level is None else level,
         has_default_level=level is None,
         entity_id=(clean_entity_id(str(entity_id)) or None) if known else None,
         payload=data,
         suppressed=data.get("suppressed") is True,
+        remarks=() if remark is None else (remark,),
     )
 
 

@@ -171,7 +171,7 @@ GUIDES: dict[str, Guide] = {
             " person opens the link of the alert that asks to confirm the subscription.",
             "Raw message delivery and events of EventBridge have no signature. They are read without topics"
             " only.",
-            "Other messages than alarms are read in the generic form.",
+            "Other messages than alarms are critical alerts, and their trace says so.",
         ),
     ),
     "newrelic": Guide(
