@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 
 from models.domain.enums import AlertType, NotificationStatus
-from models.reports import alert_answer, source_health, trace_ids
+from models.reports import alert_answer, trace_ids
+from models.reports.integrations import source_health
 from models.store.prepared import in_list
 from models.tables.accounts import Account
 from models.tables.events import Event

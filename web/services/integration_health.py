@@ -6,8 +6,8 @@ from marshmallow import fields
 
 from models.domain.enums import AlertType
 from models.domain.source_silence import Silence
-from models.reports import source_health
-from models.reports.source_health import Count, LastAlert, SilentSource
+from models.reports.integrations import source_health
+from models.reports.integrations.source_health import Count, LastAlert, SilentSource
 from models.store.store import store
 from pipeline.sources.table import OWN_SOURCES
 from web.http import access
