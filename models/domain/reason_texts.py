@@ -41,6 +41,7 @@ ENGLISH = {
     "level_unknown": "The source sent the level {level}, which Tocsin does not know, so the default level applies.",
     "level_declared": "The default level of the integration is {level}.",
     "level_declared_by_targets": "Where the source sent no level that Tocsin knows, the default level of each integration applies.",
+    "level_not_sent": "The sender gave no level, and then the generic form means info.",
     "level_missing": "The source sent no level, so the default level applies.",
     "other_form": "The body does not have the form of {kind}, so Tocsin guessed what it says.",
     "title_guessed": "The title is the text of the field {field}.",
@@ -123,6 +124,13 @@ ENGLISH = {
     "patterns_exceeded": "Skipped: the patterns in the rules of this alert may search {limit} bytes, and need more.",
     "templates_exceeded": "Skipped: the templates in the rules of this alert may write {limit} characters, and need more.",
     "rules_skipped": "Skipped rules and actions: {count}. Together the rules of an alert may cause only limited work.",
+    #
+    # What to change if the alerts of an integration reach nobody
+    "advise_signature": "Let the tool send to the webhook URL of integration {integration}, with its signature.",
+    "advise_default_level": "Let the tool send alert_type, or set default_alert_type at /api/tocsin/integrations/{integration}/source/.",
+    "advise_declared_level": "Change default_alert_type at /api/tocsin/integrations/{integration}/source/, which is {level}.",
+    "advise_levels": "Set create_incidents_for of integration {integration} to {value}, or raise the level with an alert rule of the integration.",
+    "advise_info": "Info notifies nobody: let the tool send another level, or raise it with an alert rule of integration {integration}.",
     #
     # Errors of alerts
     "alert_failed": "{error} in stage {stage}.",

@@ -171,6 +171,8 @@ def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decisi
         reason = make_reason("entity_given", level=level)
     else:
         reason = make_reason("entity_generated", level=level)
+    if alert.parsed.has_default_level and alert.alert_type is AlertType.INFO:
+        reason = reason.add(make_reason("level_not_sent"))
     if kind:
         reason = reason.add(make_reason("read_as_generic", kind=kind))
     return proceed(reason.add(*alert.parsed.remarks), alert=alert)
