@@ -114,10 +114,10 @@ def _advise(integration: Integration, event: Event) -> Reason | None:
 
 
 def _list_codes(event: Event) -> list[str]:
-    return [code for _, reason in list_reasons(event) for code in _walk(reason)]
+    return [code for _, reason in list_reasons(event) for code in _list_all_codes(reason)]
 
 
-def _walk(reason: Reason) -> Iterable[str]:
+def _list_all_codes(reason: Reason) -> Iterable[str]:
     yield reason.code
     for each in reason.more:
-        yield from _walk(each)
+        yield from _list_all_codes(each)

@@ -52,7 +52,7 @@ MAX_NAME = 100
 WITHOUT_TITLE = "alert in an unknown form"
 
 _SIGNS = re.compile(r"[\s_\-.]+")
-_LETTERS = re.compile(r"[^\W\d_]{2}")
+_WORD = re.compile(r"[^\W\d_]{2}")
 _ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]*://\S*$", re.IGNORECASE)
 # What changes from one notification about a problem to the next, in small letters. Names with digits, such as
 # db1 and web-02, and addresses of hosts stay: two hosts are two problems.
@@ -135,7 +135,7 @@ def name_problem(title: str) -> str:
     for host in hosts:
         stable = stable.replace("\ue000", host, 1)
     stable = " ".join(stable.split()).strip(" :;,.-()[]")
-    return stable if _LETTERS.search(stable) else text
+    return stable if _WORD.search(stable) else text
 
 
 # The texts of an object, each with the name of its field as it was sent, by the form of this name.
@@ -182,7 +182,7 @@ def _find_sentence(texts: _Texts) -> tuple[str, str] | None:
 
 
 def _is_useful(text: str) -> bool:
-    return _LETTERS.search(text) is not None and _ADDRESS.match(text) is None
+    return _WORD.search(text) is not None and _ADDRESS.match(text) is None
 
 
 def _simplify(name: str) -> str:

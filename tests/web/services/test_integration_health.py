@@ -37,7 +37,7 @@ def test_the_health_of_an_integration(ask, path, alerts):
     assert "secret text" not in shown.text
 
 
-def test_the_health_says_that_all_alerts_of_the_last_day_reached_nobody(ask, path, world, store):
+def test_the_health_says_that_no_alert_of_the_last_day_notified_anybody(ask, path, world, store):
     quiet = ask("GET", path).json["unheard"]
     accept(world, store.now(), message="m", alert_type="warning")
     process_lane.run(world.service.id)
