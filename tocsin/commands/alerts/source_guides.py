@@ -256,6 +256,11 @@ GUIDES: dict[str, Guide] = {
             " also in small letters. The sender and the rest of the subject must be the same as before.",
             "Elsewhere in the subject, these words do not count beside a word for a problem, such as ERROR or"
             " failed: `CRITICAL: 0 RESOLVED, 3 open` fires.",
+            "Subjects of monit, Jenkins, GitLab, Travis CI, Azure, LibreNMS, Netdata, Proxmox, Uptime Kuma,"
+            " Cacti, vCenter, apcupsd and others resolve in the words of the tool. So do sentences such as"
+            " `db1 is back up`, `has recovered`, `backup of db1 successful` and `[Closed] ...`, unless a word"
+            " says the opposite: `not yet recovered` and `2 of 3 nodes recovered` fire.",
+            "A time, a duration or a percentage at the end of the subject names no problem.",
             "Some mails are stored, refused, and open, change and resolve nothing, because two programs could"
             " answer each other without end: mails without a sender, with Auto-Submitted (other than `no`),"
             " with Precedence bulk, junk or list, and mails of Tocsin and answers to them. Many tools set"
