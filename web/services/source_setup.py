@@ -37,10 +37,39 @@ def _path(sentence: str) -> RawText:
     return RawText(limit=mapping.MAX_PATH, metadata=explain(sentence))
 
 
+class PathOrPaths(fields.Field[str | list[str]]):
+    """A path, or several."""
+
+    default_error_messages = {
+        "invalid": f"Must be a path, or 1 to {mapping.MAX_MESSAGE_PATHS} paths.",
+        "too_long": f"A path has at most {mapping.MAX_PATH} characters.",
+    }
+
+    def __init__(self, *, metadata: Mapping[str, object]) -> None:
+        path = {"type": "string", "maxLength": mapping.MAX_PATH}
+        path_list = {"type": "array", "items": path, "minItems": 1, "maxItems": mapping.MAX_MESSAGE_PATHS}
+        super().__init__(metadata={**metadata, "oneOf": [path, path_list]})
+
+    def _deserialize(
+        self, value: object, attr: str | None, data: Mapping[str, object] | None, **kwargs: object
+    ) -> str | list[str]:
+        paths = value if isinstance(value, list) else [value]
+        known = [path.replace("\x00", "") for path in paths if isinstance(path, str)]
+        if len(known) != len(paths) or not 1 <= len(known) <= mapping.MAX_MESSAGE_PATHS:
+            raise self.make_error("invalid")
+        if any(len(path) > mapping.MAX_PATH for path in known):
+            raise self.make_error("too_long")
+        return known if isinstance(value, list) else known[0]
+
+
 class MappingSchema(Schema):
     """Where the fields of an alert are in a body. A path is names with dots between them: `check.host`."""
 
-    message = _path("The path of the message.")
+    message = PathOrPaths(
+        metadata=explain(
+            "The path of the message, or a list of at most 5 paths, whose values are joined with `: `."
+        )
+    )
     summary = _path("The path of the summary.")
     alert_type = _path("The path of the level. Without one, every alert has the default level.")
     url = _path("The path of a link.")
@@ -49,6 +78,18 @@ class MappingSchema(Schema):
         RawText(limit=mapping.MAX_PATH),
         max_items=mapping.MAX_ENTITY_PATHS,
         metadata=explain("The paths whose values together name the problem."),
+    )
+    level = Text(
+        allow_none=True,
+        validate=validate.OneOf(DEFAULT_NAMES),
+        metadata=explain(
+            "The level of all alerts, except those whose word at `alert_type` means acknowledged or resolved."
+        ),
+    )
+    defaults = fields.Dict(
+        keys=fields.String(validate=validate.OneOf(mapping.WITH_DEFAULT)),
+        values=fields.String(validate=validate.Length(min=1, max=mapping.MAX_DEFAULT)),
+        metadata=explain("The values of fields whose paths have none: `message`, or a word of the level."),
     )
     levels = fields.Dict(
         keys=fields.String(validate=validate.Length(max=100)),
