@@ -41,6 +41,8 @@ ENGLISH = {
     "level_unknown": "The source sent the level {level}, which Tocsin does not know, so the default level applies.",
     "level_declared": "The default level of the integration is {level}.",
     "level_declared_by_targets": "Where the source sent no level that Tocsin knows, the default level of each integration applies.",
+    "message_assumed": "The alert has no message, so Tocsin took it from {field}.",
+    "level_assumed": "The alert has no alert_type, so Tocsin took the level {level} from {field}.",
     "level_not_sent": "The sender gave no level, and then the generic form means info.",
     "level_missing": "The source sent no level, so the default level applies.",
     "other_form": "The body does not have the form of {kind}, so Tocsin guessed what it says.",

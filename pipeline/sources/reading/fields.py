@@ -13,7 +13,7 @@ from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import generic, unknown_form
+from pipeline.sources.reading import generic, levels, unknown_form
 from pipeline.sources.reading.body import BadBody, RequestBody, check_payload, parse_time
 from pipeline.sources.reading.cleaning import (
     PAYLOAD_DEPTH,
@@ -34,16 +34,7 @@ MAX_SHARED_BYTES = 16 * 1024 * 1024
 ITEM_DEPTH = PAYLOAD_DEPTH - 5
 
 # Words that tools use for levels. A tool with other meanings has a table of its own.
-LEVELS: Mapping[str, AlertType] = {
-    **dict.fromkeys(("critical", "fatal", "emergency", "disaster", "page", "down", "p1"), AlertType.CRITICAL),
-    **dict.fromkeys(("alerting", "alarm", "alert", "firing", "sev0", "sev1"), AlertType.CRITICAL),
-    **dict.fromkeys(("error", "high", "major", "average", "unknown", "p2", "sev2"), AlertType.ERROR),
-    **dict.fromkeys(("warning", "warn", "medium", "minor", "p3", "sev3"), AlertType.WARNING),
-    **dict.fromkeys(("info", "information", "informational", "notice", "low", "none"), AlertType.INFO),
-    **dict.fromkeys(("debug", "p4", "p5", "sev4"), AlertType.INFO),
-    **dict.fromkeys(("acknowledged", "acknowledgement", "ack"), AlertType.ACKNOWLEDGED),
-    **dict.fromkeys(("resolved", "recovered", "recovery", "ok", "up", "closed"), AlertType.RESOLVED),
-}
+LEVELS: Mapping[str, AlertType] = levels.WORDS
 
 Value = Mapping[str, object]
 

@@ -278,6 +278,19 @@ GUIDES: dict[str, Guide] = {
         '{\n  "mapping": {\n    "message": "check.name",\n    "entity_id": ["check.host", "check.id"],\n'
         '    "alert_type": "check.status",\n    "url": "link",\n    "at": "when",\n'
         '    "levels": {"bad": "error", "fine": "resolved"}\n  }\n}',
+        "json",
+        (
+            "`message` can be a list of paths, whose values are joined:"
+            ' `["check.host", "check.name"]` becomes `q-1: Queue is full`.',
+            "`defaults` has values for fields whose paths have none:"
+            ' `{"message": "A check failed", "alert_type": "bad"}`. `level` is the level of all alerts, but a'
+            " word at `alert_type` that means resolved or acknowledged still does.",
+            "The program can send a form too, as application/x-www-form-urlencoded or multipart/form-data. A"
+            " path is then the name of a field.",
+            "Without a mapping, the body has the generic form. It reads `title` if there is no `message`, and"
+            " `severity`, `level`, `status` or `state` if there is no `alert_type`; the answer says so in"
+            " `assumed`.",
+        ),
     ),
 }
 
