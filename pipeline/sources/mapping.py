@@ -23,7 +23,9 @@ from pipeline.sources.reading.fields import (
 
 KIND = "json"
 
-# `message` and `entity_id` may be several paths; those of entity_id together name the problem.
+# What a mapping may name. `message` and `entity_id` may be several paths; those of entity_id together name
+# the problem.
+PATHS = ("message", "summary", "alert_type", "url", "at")
 ENTITY, LEVELS_FIELD, FIXED_LEVEL, DEFAULTS = "entity_id", "levels", "level", "defaults"
 # The fields that can have a default.
 WITH_DEFAULT = ("message", "summary", "alert_type", "url", "entity_id")
@@ -59,6 +61,12 @@ def read(mapping: Mapping[str, object], data: Mapping[str, object]) -> ParsedAle
         links=[("Source", find("url"))],
         at=_get(data, at) if isinstance(at, str) else None,
     )
+
+
+def has_known_field(mapping: Mapping[str, object], data: Mapping[str, object]) -> bool:
+    """Return whether an object has a value at one of the paths of a mapping."""
+    paths = [path for name in (*PATHS, ENTITY) for path in _list_paths(mapping.get(name))]
+    return any(_get(data, path) is not None for path in paths)
 
 
 def _list_paths(declared: object) -> list[str]:

@@ -71,6 +71,7 @@ class Source:
     `headers` are the names of the headers that the source reads, in lower case; receipts keep only these.
     `uses_setup`: the source needs the facts of the integration.
     `verify` returns why a request is not from the tool, or None. It runs after the commit, before `parse`.
+    `by_get`: its tool can have nothing but requests without a body, with the fields in the query.
     `takes_forms`: a form is read as the JSON object with its fields.
     `has_topics`: it checks that a message is from a topic of Amazon SNS; else it needs a secret.
     """
@@ -85,6 +86,7 @@ class Source:
     verify: Callable[[RequestBody], Reason | None] | None = None
     has_topics: bool = False
     takes_forms: bool = False
+    by_get: bool = False
 
     @property
     def has_secret(self) -> bool:
@@ -122,11 +124,11 @@ class Source:
 
 # A line for each tool with a normalizer.
 NORMALIZERS = (
-    Source(generic.EXTENSION, generic.parse, is_generic=True, takes_forms=True),
+    Source(generic.EXTENSION, generic.parse, is_generic=True, takes_forms=True, by_get=True),
     Source(prometheus.KIND, prometheus.parse, 8192 * KIB, prometheus.count),
     Source(heartbeat.EXTENSION, heartbeat.parse),
     Source(httphealthcheck.EXTENSION, httphealthcheck.parse),
-    Source(mapping.KIND, mapping.parse, uses_setup=True, takes_forms=True),
+    Source(mapping.KIND, mapping.parse, uses_setup=True, takes_forms=True, by_get=True),
     Source(
         grafana.KIND, grafana.parse, 2048 * KIB, headers=GRAFANA_HEADERS, uses_setup=True,
         verify=by_hmac(grafana.KIND, *GRAFANA_HEADERS),

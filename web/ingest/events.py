@@ -217,7 +217,7 @@ def create_by_key(integration_key: str) -> Response:
 
 
 def create(account_id: str, extension: str, integration_key: str) -> Response:
-    """Accept alerts of a monitoring tool."""
+    """Accept alerts of a monitoring tool. An integration with `accepts_get` also takes GET with a query."""
     submission = ingest(extension, integration_key, account_id)
     return _build_response(submission, build_accepted(submission, submission.assumed))
 

@@ -28,6 +28,8 @@ MAX_TRIAL_BYTES = 512 * 1024
 MIN_SECRET, MAX_SECRET = 8, 256
 MAX_TOPICS, MAX_TOPIC = 20, 350
 NOT_A_TOPIC = "Must be the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:alarms."
+# Fields that are stored as they are.
+COLUMNS = ("secret", "mapping", "topics", "accepts_get")
 LEVEL_NAMES = [level.name.lower() for level in AlertType]
 # An alert without a level says that there is a problem.
 DEFAULT_NAMES = ["critical", "error", "warning", "info"]
@@ -138,6 +140,12 @@ class SourceSetupSchema(Schema):
             " requests are then refused; null: signatures are not checked."
         ),
     )
+    accepts_get = Boolean(
+        metadata=explain(
+            "true: alerts also come by GET to the webhook URL, with their fields in the query. Only for"
+            " applications whose tool can send nothing else, such as `generic` and `json`; default: false."
+        )
+    )
     updated_at = Moment(
         dump_only=True, allow_none=True, metadata=explain("When it was changed last; null: never.")
     )
@@ -218,13 +226,15 @@ def update(source_id: str) -> dict[str, object]:
         values["topics"] = [topic.strip() for topic in values["topics"]]
     elif "topics" in values:
         values["topics"] = None
+    if values.get("accepts_get") and not _get_source(integration).by_get:
+        reject("accepts_get", f"{_get_kind(integration)} sends its alerts with POST.")
     with config_transaction():
         _save(integration, _read_columns(values))
     return _show(integration)
 
 
 def _read_columns(values: Mapping[str, object]) -> dict[str, object]:
-    columns = {name: values[name] for name in ("secret", "mapping", "topics") if name in values}
+    columns = {name: values[name] for name in COLUMNS if name in values}
     if "default_alert_type" in values:
         name = values["default_alert_type"]
         columns["default_alert_type"] = AlertType[name.upper()] if isinstance(name, str) else None
@@ -322,5 +332,6 @@ def _show(integration: Integration) -> dict[str, object]:
         "mapping": row.mapping,
         "default_alert_type": None if row.default_level is None else row.default_level.name.lower(),
         "topics": row.topics,
+        "accepts_get": bool(row.accepts_get),
         "updated_at": row.updated_at,
     }

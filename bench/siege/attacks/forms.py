@@ -15,10 +15,11 @@ FIELDS = 90
 
 
 def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
-    """Yield forms that are alerts and cost much, and forms that are refused because of their fields."""
-    requests = build_requests(tenant.generic.path)
+    """Yield forms and queries that are alerts and cost much, and forms that are refused."""
+    tenant.put(tenant.generic.source_path, {"accepts_get": True})
+    requests = [*build_requests(tenant.generic.path), *build_queries(tenant.generic.path)]
     yield Requests(
-        "forms of 480 KB and forms with too many fields",
+        "forms of 480 KB, forms with too many fields, and queries",
         tenant.base_url,
         lambda number: requests[number % len(requests)],
         threads=2,
@@ -39,4 +40,13 @@ def build_requests(path: str) -> list[Request]:
         Request(path, b"message=m" + b"&a" * (BYTES // 2), FORM),
         Request(path, part + b"--x\r\n" * (BYTES // 5), PARTS),
         Request(path, part + b"; a=" * (BYTES // 4) + b"\r\n--x--\r\n", PARTS),
+    ]
+
+
+def build_queries(path: str) -> list[Request]:
+    """Return requests whose fields are in the query: as many as are allowed, and one with escaped bytes."""
+    many = "&".join(f"f{number}=%5B%5B" for number in range(FIELDS))
+    return [
+        Request(f"{path}?message=m&{many}", method="GET"),
+        Request(f"{path}?message=m&summary={'%41' * 2_000}", method="GET"),
     ]

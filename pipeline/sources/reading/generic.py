@@ -52,6 +52,10 @@ class Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Body, strict=False)
 
 
+# Of a request by GET, one of these must be there.
+KNOWN_FIELDS = frozenset((
+    "message", "title", "summary", "alert_type", "entity_id", *LEVEL_FIELDS, *STATE_FIELDS,
+))  # fmt: skip
 NO_FIELD = "Object missing required field `message`"
 
 

@@ -287,6 +287,8 @@ GUIDES: dict[str, Guide] = {
             " word at `alert_type` that means resolved or acknowledged still does.",
             "The program can send a form too, as application/x-www-form-urlencoded or multipart/form-data. A"
             " path is then the name of a field.",
+            "A program that can only request an address sends its fields in the query: set `accepts_get` to"
+            " true there. HEAD, browsers, prefetches and previews of links send no alert.",
             "Without a mapping, the body has the generic form. It reads `title` if there is no `message`, and"
             " `severity`, `level`, `status` or `state` if there is no `alert_type`; the answer says so in"
             " `assumed`.",
