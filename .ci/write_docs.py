@@ -158,8 +158,10 @@ Any other tool can post JSON: in the form of the event operation, or in its own 
 integration, and bodies that did not have the form of its tool. `tocsin check` names integrations that went
 silent.
 
-An alert whose level is missing or unknown is critical, and its trace says so. An integration can declare
-another level: field `default_alert_type` of `/api/tocsin/integrations/ID/source/`.
+A body that does not have the form of its tool is a critical alert. Its title is the first useful text, and
+its trace says where Tocsin found it. An alert whose level is missing or unknown is critical too, and its
+trace says so. An integration can declare another level: field `default_alert_type` of
+`/api/tocsin/integrations/ID/source/`.
 
 Tools that were made for another service need only another URL and key:
 [PagerDuty](sources/pagerduty.md), [Opsgenie](sources/opsgenie.md), [VictorOps](sources/victorops.md).

@@ -20,6 +20,7 @@ class ParsedAlert(Value, frozen=True):
       escalation_policy, priority, tags, stakeholders, stakeholder_comms.
     - `read_as_generic`: the kind of the tool, if Tocsin has no normalizer for it and read the body in the
       generic form.
+    - `entity_from`: the fields from which Tocsin made the entity_id, because the source gave none.
     - `incident_note`: a text that the alert adds to its incident as a note.
     - `is_comment`: the alert does not say that its entity fires; it only belongs to the open incident.
     - `is_resent`: the source sends the alert again while it fires. `ends_at`: when it ends if it is not sent
@@ -45,6 +46,7 @@ class ParsedAlert(Value, frozen=True):
     source_at: datetime | None = None
     requested_options: Mapping[str, Any] = new_field(default_factory=dict)
     read_as_generic: str = ""
+    entity_from: str = ""
     incident_note: str = ""
     is_comment: bool = False
     is_resent: bool = False

@@ -16,7 +16,7 @@ from web.http.limits.inputs import LimitedRequest, limit_headers
 from web.http.limits.places import hold_place
 from web.http.query_names import OWN_PATH, require_known
 from web.http.response_headers import add_headers
-from web.ingest import events
+from web.ingest import alerts_by_get, events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
 from web.pages import forms, signed_in, start
@@ -32,6 +32,7 @@ INGEST_VIEWS = (
     events.create,
     events.create_by_application,
     events.ping,
+    alerts_by_get.create,
     pagerduty.enqueue,
     pagerduty.create_event,
     opsgenie.create,

@@ -68,7 +68,7 @@ from web.incidents import (
     timeline,
     traced,
 )
-from web.ingest import events
+from web.ingest import alerts_by_get, events
 from web.oncall import (
     calendars,
     escalation_policies,
@@ -344,6 +344,9 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
     route("Alerts", "POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, variant="address with the account", doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
     route("Alerts", "POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, doc_body=events.ALERT_BODY, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False),
+    # Beside the two above, for tools that have nothing else. Most integrations answer 405.
+    route("Alerts", "GET", "/integration/<account_id>/<extension>/<integration_key>/", alerts_by_get.create, auth=None, needs_store=False, documented=False, name="by_get"),
+    route("Alerts", "GET", "/api/integration/<extension>/<integration_key>/", alerts_by_get.create, auth=None, needs_store=False, documented=False, name="by_get_by_application"),
     route("Alerts", "POST", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping", variant="POST, address with the account"),
     route("Alerts", "GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_get", variant="GET, address with the account"),
     route("Alerts", "POST", "/api/integration/heartbeat/<integration_key>/", events.ping, can_await=True, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application", variant="POST"),

@@ -19,7 +19,8 @@ ENGLISH = {
     "integration_disabled": "Not accepted: integration {integration} is disabled.",
     "entity_given": "The level is {level}. The sender gave the entity_id.",
     "entity_generated": "The level is {level}. The sender gave no entity_id, so Tocsin made one.",
-    "read_as_generic": "Tocsin has no normalizer for {kind}, so it read the body in the generic form.",
+    "entity_derived": "The level is {level}. The sender gave no entity_id, so Tocsin made one from: {fields}.",
+    "read_as_generic": "Tocsin has no normalizer for {kind}, so it guessed what the body says.",
     "signature_absent": "Refused: the request has no signature of {kind}, but the integration has topics.",
     "signature_of_other_topic": "Refused: the message is from another topic than those of the integration.",
     "signature_of_other_host": "Refused: the message names a certificate that is not at an address of Amazon SNS.",
@@ -40,8 +41,12 @@ ENGLISH = {
     "level_unknown": "The source sent the level {level}, which Tocsin does not know, so the default level applies.",
     "level_declared": "The default level of the integration is {level}.",
     "level_declared_by_targets": "Where the source sent no level that Tocsin knows, the default level of each integration applies.",
+    "message_assumed": "The alert has no message, so Tocsin took it from {field}.",
+    "level_assumed": "The alert has no alert_type, so Tocsin took the level {level} from {field}.",
+    "level_not_sent": "The sender gave no level, and then the generic form means info.",
     "level_missing": "The source sent no level, so the default level applies.",
-    "other_form": "The body does not have the form of {kind}, so Tocsin read it in the generic form.",
+    "other_form": "The body does not have the form of {kind}, so Tocsin guessed what it says.",
+    "title_guessed": "The title is the text of the field {field}.",
     "alert_unreadable": "This alert of the body does not have the form of {kind}, so it has the default level.",
     "alerts_omitted": "The source left out {count} more alerts of this group.",
     "no_router": "The alert was sent with the key of an integration, so no router applies.",
@@ -121,6 +126,13 @@ ENGLISH = {
     "patterns_exceeded": "Skipped: the patterns in the rules of this alert may search {limit} bytes, and need more.",
     "templates_exceeded": "Skipped: the templates in the rules of this alert may write {limit} characters, and need more.",
     "rules_skipped": "Skipped rules and actions: {count}. Together the rules of an alert may cause only limited work.",
+    #
+    # What to change if the alerts of an integration reach nobody
+    "advise_signature": "Let the tool send to the webhook URL of integration {integration}, with its signature.",
+    "advise_default_level": "Let the tool send alert_type, or set default_alert_type at /api/tocsin/integrations/{integration}/source/.",
+    "advise_declared_level": "Change default_alert_type at /api/tocsin/integrations/{integration}/source/, which is {level}.",
+    "advise_levels": "Set create_incidents_for of integration {integration} to {value}, or raise the level with an alert rule of the integration.",
+    "advise_info": "Info notifies nobody: let the tool send another level, or raise it with an alert rule of integration {integration}.",
     #
     # Errors of alerts
     "alert_failed": "{error} in stage {stage}.",

@@ -9,7 +9,9 @@ from models.domain.reasons import Reason, make_reason
 from pipeline.alert import ParsedAlert
 from pipeline.sources.reading.body import BadBody, RequestBody, check_payload, parse_time
 from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text, clean_url
-from pipeline.sources.reading.fields import Level, build_broken, read_optional_level
+from pipeline.sources.reading.fields import Level, build_broken, read_optional_level, read_other
+
+KIND = "prometheus"
 
 # Values of the severity label. Without one, the default level applies.
 SEVERITIES = {
@@ -108,9 +110,12 @@ def parse(body: RequestBody) -> list[ParsedAlert]:
 def _parse_separately(body: RequestBody, error: BadBody) -> list[ParsedAlert]:
     """Return the alerts of a group; some of them have wrong types or are nested too deeply.
 
-    Raise `error` for other bodies, and if no alert of the group can be read: its sender should know.
+    An object without a list of alerts is read as one alert in another form. Raise `error` for other bodies,
+    and if no alert of the group can be read: its sender should know.
     """
     data = body.decode_json()
+    if isinstance(data, dict) and data and "alerts" not in data:
+        return [read_other(KIND, check_payload(data, "body"))]
     items = data.get("alerts") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(items, list) or len(items) > MAX_ALERTS:
         raise error
@@ -126,7 +131,7 @@ def _parse_separately(body: RequestBody, error: BadBody) -> list[ParsedAlert]:
     parsed = [_try_to_parse(item, group, shared, omitted) for item in read]
     if not any(parsed):
         raise error
-    return [alert or build_broken("prometheus", sent) for alert, sent in zip(parsed, items, strict=True)]
+    return [alert or build_broken(KIND, sent) for alert, sent in zip(parsed, items, strict=True)]
 
 
 def _try_to_convert(item: object) -> Item | None:

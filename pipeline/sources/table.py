@@ -1,8 +1,10 @@
 """One normalizer per monitoring tool, selected by the extension in the URL (contract X36 and section 6).
 
-A tool of the catalogue (models/domain/applications.py) without a normalizer is read in the generic form.
+The body of a tool of the catalogue (models/domain/applications.py) without a normalizer, and a body that a
+normalizer does not know, are read as alerts in an unknown form.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +47,7 @@ from pipeline.sources.native import (
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.reading.cleaning import clean_name
+from pipeline.sources.reading.fields import complete, read_unnamed
 from pipeline.sources.reading.signatures import by_hmac
 
 KIB = 1024
@@ -68,6 +71,8 @@ class Source:
     `headers` are the names of the headers that the source reads, in lower case; receipts keep only these.
     `uses_setup`: the source needs the facts of the integration.
     `verify` returns why a request is not from the tool, or None. It runs after the commit, before `parse`.
+    `by_get`: its tool can have nothing but requests without a body, with the fields in the query.
+    `takes_forms`: a form is read as the JSON object with its fields.
     `has_topics`: it checks that a message is from a topic of Amazon SNS; else it needs a secret.
     """
 
@@ -80,6 +85,8 @@ class Source:
     uses_setup: bool = False
     verify: Callable[[RequestBody], Reason | None] | None = None
     has_topics: bool = False
+    takes_forms: bool = False
+    by_get: bool = False
 
     @property
     def has_secret(self) -> bool:
@@ -117,11 +124,11 @@ class Source:
 
 # A line for each tool with a normalizer.
 NORMALIZERS = (
-    Source(generic.EXTENSION, generic.parse, is_generic=True),
-    Source("prometheus", prometheus.parse, 8192 * KIB, prometheus.count),
+    Source(generic.EXTENSION, generic.parse, is_generic=True, takes_forms=True, by_get=True),
+    Source(prometheus.KIND, prometheus.parse, 8192 * KIB, prometheus.count),
     Source(heartbeat.EXTENSION, heartbeat.parse),
     Source(httphealthcheck.EXTENSION, httphealthcheck.parse),
-    Source(mapping.KIND, mapping.parse, uses_setup=True),
+    Source(mapping.KIND, mapping.parse, uses_setup=True, takes_forms=True, by_get=True),
     Source(
         grafana.KIND, grafana.parse, 2048 * KIB, headers=GRAFANA_HEADERS, uses_setup=True,
         verify=by_hmac(grafana.KIND, *GRAFANA_HEADERS),
@@ -155,13 +162,29 @@ EVENT_APIS = (
 )
 
 
-def _parse_generic(kind: str, body: RequestBody) -> list[ParsedAlert]:
-    return [replace(generic.parse_any(body), read_as_generic=kind)]
+# These have a form of their own, or that which their integration declares: no tool sends another one.
+OWN_FORMS = frozenset((generic.EXTENSION, heartbeat.EXTENSION, httphealthcheck.EXTENSION, mapping.KIND))
+
+
+def _parse_unknown(kind: str, body: RequestBody) -> list[ParsedAlert]:
+    return [replace(read_unnamed(generic.decode_object(body)), read_as_generic=kind)]
+
+
+def _complete(source: Source) -> Source:
+    """Return a source whose alerts all have a title and an entity_id, if it is that of a tool."""
+    if source.extension in OWN_FORMS:
+        return source
+
+    def parse(body: RequestBody) -> list[ParsedAlert]:
+        return [complete(source.extension, alert) for alert in source.parse(body)]
+
+    return dataclasses.replace(source, parse=parse)
 
 
 SOURCES: dict[str, Source] = {
-    **{kind: Source(kind, partial(_parse_generic, kind), is_generic=True) for kind in KINDS},
-    **{source.extension: source for source in (*NORMALIZERS, *EVENT_APIS)},
+    **{kind: Source(kind, partial(_parse_unknown, kind), is_generic=True) for kind in KINDS},
+    **{source.extension: _complete(source) for source in NORMALIZERS},
+    **{source.extension: source for source in EVENT_APIS},
 }
 
 # Tocsin writes these receipts itself. No URL leads to them, so that no sender can speak as Tocsin.

@@ -165,10 +165,14 @@ def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decisi
         return stop(make_reason("signature_required"), alert=alert.with_changes(**REFUSED))
     alert = apply_default_level(alert, _find_default_level(alert, state))
     level, kind = alert.alert_type.name.lower(), alert.parsed.read_as_generic
-    if alert.parsed.entity_id:
+    if alert.parsed.entity_from:
+        reason = make_reason("entity_derived", level=level, fields=alert.parsed.entity_from)
+    elif alert.parsed.entity_id:
         reason = make_reason("entity_given", level=level)
     else:
         reason = make_reason("entity_generated", level=level)
+    if alert.parsed.has_default_level and alert.alert_type is AlertType.INFO:
+        reason = reason.add(make_reason("level_not_sent"))
     if kind:
         reason = reason.add(make_reason("read_as_generic", kind=kind))
     return proceed(reason.add(*alert.parsed.remarks), alert=alert)

@@ -458,5 +458,6 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
     lambda scope: rules.find_unknown_fields(scope.account, scope.progress.go_on),
     lambda scope: rules.find_routers_without_catch_all(scope.account, scope.progress.go_on),
     lambda scope: integrations.find_unheard_integrations(scope.account, scope.start, scope.progress.go_on),
+    lambda scope: integrations.find_unread_integrations(scope.account, scope.start, scope.progress.go_on),
     lambda scope: integrations.find_silent_integrations(scope.account, scope.start, scope.progress.go_on),
 )

@@ -19,14 +19,17 @@ class EventBody:
     """A body as the generic source and as a heartbeat read it: the source of the key is not known yet.
 
     A list is empty if the body cannot be read in this way. `problem` is then that of the generic source.
+    `assumed` says what was taken from fields of other forms.
     """
 
     def __init__(self, body: RequestBody) -> None:
         self._body = body
         self.alerts: Sequence[ParsedAlert] = ()
         self.problem: BadBody | None = None
+        self.assumed: list[str] = []
         try:
             self.alerts = generic.parse(body)
+            self.assumed = describe_assumed(body)
         except BadBody as error:
             self.problem = error
 
@@ -42,9 +45,15 @@ class EventBody:
         return bool(self.pings)
 
 
-def build_accepted(submission: Submission) -> dict[str, object]:
+def describe_assumed(body: RequestBody) -> list[str]:
+    """Return what was taken from fields of other forms, in sentences; the body was read before."""
+    return [str(reason) for reason in body.assumed]
+
+
+def build_accepted(submission: Submission, assumed: Sequence[str] = ()) -> dict[str, object]:
     """Build the answer to committed alerts: contract section 3.9."""
-    return {"message": "success", "trace_id": submission.trace_id}
+    answer: dict[str, object] = {"message": "success", "trace_id": submission.trace_id}
+    return {**answer, "assumed": list(assumed)} if assumed else answer
 
 
 def build_event(submission: Submission, body: EventBody, *, shows_payload: bool) -> dict[str, object]:
@@ -56,9 +65,11 @@ def build_event(submission: Submission, body: EventBody, *, shows_payload: bool)
     target = submission.target
     assert target is not None
     if target.router is not None:
-        return build_accepted(submission)
-    parsed = body.pings[0] if submission.source == heartbeat.EXTENSION else body.alerts[0]
-    return _describe(submission, target, parsed, {"payload": parsed.payload} if shows_payload else {})
+        return build_accepted(submission, body.assumed)
+    is_ping = submission.source == heartbeat.EXTENSION
+    parsed = body.pings[0] if is_ping else body.alerts[0]
+    answer = _describe(submission, target, parsed, {"payload": parsed.payload} if shows_payload else {})
+    return {**answer, "assumed": body.assumed} if body.assumed and not is_ping else answer
 
 
 def _describe(

@@ -21,6 +21,7 @@ from models.tables.services import Service
 from pipeline.sources import heartbeat, httphealthcheck
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
+from pipeline.sources.reading.forms import read_form
 from pipeline.sources.table import SOURCES, Source
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
@@ -109,7 +110,15 @@ class AlertBodySchema(Schema):
     )
 
 
+# What the answer to an alert says of fields that other forms name otherwise.
+ASSUMED = explain(
+    "What Tocsin took from fields of other forms, in sentences: a title as the message, or severity, level,"
+    " status or state as the level. Only if it took something."
+)
+
+
 class EventSchema(alerts.AlertSchema):
+    assumed = List(fields.String(), dump_only=True, metadata=ASSUMED)
     incident = OptionalNumber(
         dump_only=True,
         metadata=explain("The number of the alert's incident, only after `Prefer: wait`; else null."),
@@ -121,7 +130,9 @@ class EventSchema(alerts.AlertSchema):
 
 
 class AcceptedSchema(Schema):
-    """The answer to accepted alerts. The last two fields are present only after `Prefer: wait`."""
+    """The answer to accepted alerts. Two fields are present only after `Prefer: wait`."""
+
+    assumed = List(fields.String(), dump_only=True, metadata=ASSUMED)
 
     message = Text(dump_only=True, metadata=explain("Always `success`: the alerts are stored."))
     trace_id = Text(
@@ -206,15 +217,15 @@ def create_by_key(integration_key: str) -> Response:
 
 
 def create(account_id: str, extension: str, integration_key: str) -> Response:
-    """Accept alerts of a monitoring tool."""
+    """Accept alerts of a monitoring tool. An integration with `accepts_get` also takes GET with a query."""
     submission = ingest(extension, integration_key, account_id)
-    return _build_response(submission, build_accepted(submission))
+    return _build_response(submission, build_accepted(submission, submission.assumed))
 
 
 def create_by_application(extension: str, integration_key: str) -> Response:
     """Accept alerts of a monitoring tool."""
     submission = ingest(extension, integration_key)
-    return _build_response(submission, build_accepted(submission))
+    return _build_response(submission, build_accepted(submission, submission.assumed))
 
 
 def ping(integration_key: str, account_id: str | None = None) -> Response:
@@ -280,7 +291,7 @@ def ingest(
         count, problem = 1, None
         with large_bodies.take_turn(len(raw), commits.get_account(key), get_remaining_s(arrived_at)):
             headers = source.pick_headers(request.headers.get)
-            body = RequestBody(raw if rewrite is None else rewrite(raw), headers)
+            body = RequestBody(_rewrite(source, raw) if rewrite is None else rewrite(raw), headers)
             if len(body.raw) > source.max_bytes:
                 raise TooLarge
             try:
@@ -299,18 +310,26 @@ def ingest(
             for_routers=suits_router,
             arrived_at=arrived_at,
             left_out=body.left_out,
+            assumed=event_operation.describe_assumed(body),
         )
         _submit(submission, problem)
     return submission
+
+
+def _rewrite(source: Source, raw: bytes) -> bytes:
+    """Return the body to store: the fields of a form as JSON, if the source takes forms. Raises BadBody."""
+    read = read_form(raw, request.headers.get("Content-Type")) if source.takes_forms else None
+    return raw if read is None else read
 
 
 def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
     """Read, check and store the alert of a request to a key alone. Return after the commit."""
     source = SOURCES[generic.EXTENSION]
     with _translate_errors(key, None) as arrived_at:
-        raw = RequestBody(read_body(source, may_be_ping=True))
-        turn = large_bodies.take_turn(len(raw.raw), commits.get_account(key), get_remaining_s(arrived_at))
+        sent = read_body(source, may_be_ping=True)
+        turn = large_bodies.take_turn(len(sent), commits.get_account(key), get_remaining_s(arrived_at))
         with turn:
+            raw = RequestBody(_rewrite_unless_ping(source, sent))
             body = event_operation.EventBody(raw)
             suits_router = _suits_router(source, raw, body.problem)
         submission = Submission(
@@ -326,6 +345,14 @@ def _ingest_by_key(key: str) -> tuple[Submission, event_operation.EventBody]:
         )
         _submit(submission, body.problem)
     return submission, body
+
+
+def _rewrite_unless_ping(source: Source, sent: bytes) -> bytes:
+    """Return the body as _rewrite() does. A form with too many fields is still a ping of a heartbeat."""
+    try:
+        return _rewrite(source, sent)
+    except BadBody:
+        return sent
 
 
 @contextmanager

@@ -6,7 +6,7 @@ the application answers errors.
 
 import io
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -185,7 +185,8 @@ def _find_header(environ: WSGIEnvironment, name: str) -> str | None:
 def _count_alerts(
     address: "_Address", raw: bytes, headers: dict[str, str] | None, arrived_at: float
 ) -> _Request:
-    alerts = address.source.count(RequestBody(raw, headers))
+    body = RequestBody(raw, headers)
+    alerts, assumed = address.source.count(body), event_operation.describe_assumed(body)
     submission = group_commit.Submission(
         address.key,
         address.account,
@@ -196,7 +197,7 @@ def _count_alerts(
         headers,
         arrived_at=arrived_at,
     )
-    return _Request(submission, 200, lambda done: build_answer(done.trace_id))
+    return _Request(submission, 200, lambda done: build_answer(done.trace_id, assumed))
 
 
 def _parse_event(address: "_Address", raw: bytes, arrived_at: float, authorization: str) -> _Request:
@@ -225,8 +226,11 @@ def _build_headers(body: bytes) -> Headers:
     return [*_HEADERS, ("Content-Length", str(len(body)))]
 
 
-def build_answer(trace_id: str) -> bytes:
+def build_answer(trace_id: str, assumed: Sequence[str] = ()) -> bytes:
     """Build the answer to committed alerts: contract section 3.9."""
+    if assumed:
+        answer = {"message": "success", "trace_id": trace_id, "assumed": assumed}
+        return serialization.dump_json(answer)
     return b'{"message":"success","trace_id":"%s"}' % trace_id.encode()
 
 

@@ -79,6 +79,8 @@ class Submission:
     is_stored: bool = False
     # The items of the body that are no alerts.
     left_out: int = 0
+    # What was taken from fields of other forms, in sentences.
+    assumed: Sequence[str] = ()
     # The monotonic time at which the request was complete.
     arrived_at: float = field(default_factory=time.monotonic)
     # Set when the result is known, or when this request must commit. None: no thread waits for the result.

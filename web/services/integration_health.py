@@ -6,8 +6,8 @@ from marshmallow import fields
 
 from models.domain.enums import AlertType
 from models.domain.source_silence import Silence
-from models.reports import source_health
-from models.reports.source_health import Count, LastAlert, SilentSource
+from models.reports.integrations import source_health
+from models.reports.integrations.source_health import Count, LastAlert, SilentSource
 from models.store.store import store
 from pipeline.sources.table import OWN_SOURCES
 from web.http import access
@@ -60,6 +60,16 @@ class CountSchema(Schema):
     )
 
 
+class UnheardSchema(CountSchema):
+    """The alerts of the last day, if all of them reached nobody."""
+
+    advice = Text(
+        dump_only=True,
+        allow_none=True,
+        metadata=explain("What to change, and where; null: the reason of the newest alert says it."),
+    )
+
+
 class SilenceSchema(Schema):
     """A time without alerts that is unusual for this integration."""
 
@@ -106,6 +116,11 @@ class IntegrationHealthSchema(Schema):
         CountSchema,
         dump_only=True,
         metadata=explain("Requests that were refused by their signature, of the newest 1,000 alerts."),
+    )
+    unheard = Nested(
+        UnheardSchema,
+        dump_only=True,
+        metadata=explain("The alerts of the last day, if all of them notified nobody; else 0."),
     )
     silence = Nested(
         SilenceSchema,
@@ -158,6 +173,10 @@ def retrieve(source_id: str) -> dict[str, object]:
         "dead_letters": _show_count(found.dead_letters),
         "unread": _show_count(found.unread),
         "refused": _show_count(found.refused),
+        "unheard": {
+            **_show_count(found.unheard.count),
+            "advice": found.unheard.advice and str(found.unheard.advice),
+        },
         "silence": found.silence and _show_silence(found.silence),
     }
 

@@ -28,6 +28,8 @@ MAX_TRIAL_BYTES = 512 * 1024
 MIN_SECRET, MAX_SECRET = 8, 256
 MAX_TOPICS, MAX_TOPIC = 20, 350
 NOT_A_TOPIC = "Must be the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:alarms."
+# Fields that are stored as they are.
+COLUMNS = ("secret", "mapping", "topics", "accepts_get")
 LEVEL_NAMES = [level.name.lower() for level in AlertType]
 # An alert without a level says that there is a problem.
 DEFAULT_NAMES = ["critical", "error", "warning", "info"]
@@ -37,10 +39,39 @@ def _path(sentence: str) -> RawText:
     return RawText(limit=mapping.MAX_PATH, metadata=explain(sentence))
 
 
+class PathOrPaths(fields.Field[str | list[str]]):
+    """A path, or several."""
+
+    default_error_messages = {
+        "invalid": f"Must be a path, or 1 to {mapping.MAX_MESSAGE_PATHS} paths.",
+        "too_long": f"A path has at most {mapping.MAX_PATH} characters.",
+    }
+
+    def __init__(self, *, metadata: Mapping[str, object]) -> None:
+        path = {"type": "string", "maxLength": mapping.MAX_PATH}
+        path_list = {"type": "array", "items": path, "minItems": 1, "maxItems": mapping.MAX_MESSAGE_PATHS}
+        super().__init__(metadata={**metadata, "oneOf": [path, path_list]})
+
+    def _deserialize(
+        self, value: object, attr: str | None, data: Mapping[str, object] | None, **kwargs: object
+    ) -> str | list[str]:
+        paths = value if isinstance(value, list) else [value]
+        known = [path.replace("\x00", "") for path in paths if isinstance(path, str)]
+        if len(known) != len(paths) or not 1 <= len(known) <= mapping.MAX_MESSAGE_PATHS:
+            raise self.make_error("invalid")
+        if any(len(path) > mapping.MAX_PATH for path in known):
+            raise self.make_error("too_long")
+        return known if isinstance(value, list) else known[0]
+
+
 class MappingSchema(Schema):
     """Where the fields of an alert are in a body. A path is names with dots between them: `check.host`."""
 
-    message = _path("The path of the message.")
+    message = PathOrPaths(
+        metadata=explain(
+            "The path of the message, or a list of at most 5 paths, whose values are joined with `: `."
+        )
+    )
     summary = _path("The path of the summary.")
     alert_type = _path("The path of the level. Without one, every alert has the default level.")
     url = _path("The path of a link.")
@@ -49,6 +80,18 @@ class MappingSchema(Schema):
         RawText(limit=mapping.MAX_PATH),
         max_items=mapping.MAX_ENTITY_PATHS,
         metadata=explain("The paths whose values together name the problem."),
+    )
+    level = Text(
+        allow_none=True,
+        validate=validate.OneOf(DEFAULT_NAMES),
+        metadata=explain(
+            "The level of all alerts, except those whose word at `alert_type` means acknowledged or resolved."
+        ),
+    )
+    defaults = fields.Dict(
+        keys=fields.String(validate=validate.OneOf(mapping.WITH_DEFAULT)),
+        values=fields.String(validate=validate.Length(min=1, max=mapping.MAX_DEFAULT)),
+        metadata=explain("The values of fields whose paths have none: `message`, or a word of the level."),
     )
     levels = fields.Dict(
         keys=fields.String(validate=validate.Length(max=100)),
@@ -96,6 +139,12 @@ class SourceSetupSchema(Schema):
             "Only for `cloudwatch_v2`: the ARNs of the topics of Amazon SNS whose messages it takes. Other"
             " requests are then refused; null: signatures are not checked."
         ),
+    )
+    accepts_get = Boolean(
+        metadata=explain(
+            "true: alerts also come by GET to the webhook URL, with their fields in the query. Only for"
+            " applications whose tool can send nothing else, such as `generic` and `json`; default: false."
+        )
     )
     updated_at = Moment(
         dump_only=True, allow_none=True, metadata=explain("When it was changed last; null: never.")
@@ -177,13 +226,15 @@ def update(source_id: str) -> dict[str, object]:
         values["topics"] = [topic.strip() for topic in values["topics"]]
     elif "topics" in values:
         values["topics"] = None
+    if values.get("accepts_get") and not _get_source(integration).by_get:
+        reject("accepts_get", f"{_get_kind(integration)} sends its alerts with POST.")
     with config_transaction():
         _save(integration, _read_columns(values))
     return _show(integration)
 
 
 def _read_columns(values: Mapping[str, object]) -> dict[str, object]:
-    columns = {name: values[name] for name in ("secret", "mapping", "topics") if name in values}
+    columns = {name: values[name] for name in COLUMNS if name in values}
     if "default_alert_type" in values:
         name = values["default_alert_type"]
         columns["default_alert_type"] = AlertType[name.upper()] if isinstance(name, str) else None
@@ -281,5 +332,6 @@ def _show(integration: Integration) -> dict[str, object]:
         "mapping": row.mapping,
         "default_alert_type": None if row.default_level is None else row.default_level.name.lower(),
         "topics": row.topics,
+        "accepts_get": bool(row.accepts_get),
         "updated_at": row.updated_at,
     }

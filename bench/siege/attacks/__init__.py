@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from bench.siege.attacks import (
     alerts,
+    forms,
     open_connections,
     pages,
     questions,
@@ -21,6 +22,7 @@ from bench.siege.tenants import Tenant
 
 BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     alerts.build,
+    forms.build,
     questions.build,
     wrong_passwords.build,
     unsigned_messages.build,

@@ -5,8 +5,6 @@ words for the state, it is the same text when the problem fires, repeats and end
 """
 
 import re
-from collections.abc import Set
-from dataclasses import dataclass
 
 from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
@@ -24,8 +22,10 @@ from pipeline.sources.reading.fields import (
     read_level,
     read_optional_level,
 )
+from pipeline.sources.reading.mail_subjects import ENDS, Subject, read_form, read_sentence, remove_tail
 
 KIND = "email"
+WITHOUT_TEXT = "mail without a subject and a text"
 
 # The words for states, from the row that counts first to that which counts last.
 ENDED = {"resolved": AlertType.RESOLVED, "recovered": AlertType.RESOLVED, "recovery": AlertType.RESOLVED}
@@ -117,19 +117,30 @@ _EMPTY_BRACKETS = re.compile(r"[\[(]\s*[\])]")
 _AROUND = " \t*:|!.,;-\u2013\u2014"
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """`problem` is the text without the words for the state; `words` are these, in small letters."""
-
-    problem: str
-    words: Set[str]
-
-
 def read_subject(text: str) -> Subject:
-    """Divide a subject of one line into the name of the problem and the words for its state."""
-    searched, rest = text[:MAX_SEARCHED], text[MAX_SEARCHED:]
+    """Divide a subject of one line into the name of the problem and the words for its state.
+
+    A form of a tool counts first, then words at the usual places, then a sentence about the state.
+    """
+    searched, rest = _PREFIX.sub("", text[:MAX_SEARCHED]).strip(), text[MAX_SEARCHED:]
+    if rest:
+        found = _find_states(searched)
+        return Subject((found.problem + rest).strip(_AROUND).casefold(), found.words)
+    form = read_form(searched)
+    if form is not None:
+        return form
+    searched = remove_tail(searched)
+    whole, sentence = _find_states(searched), read_sentence(searched)
+    if sentence is None or (sentence.ends and "firing" in whole.words):
+        return whole
+    part = _find_states(sentence.rest)
+    return Subject(part.problem or whole.problem, {ENDS} if sentence.ends else whole.words)
+
+
+def _find_states(text: str) -> Subject:
+    """Return the words for the state at the places where they usually stand, and the text without them."""
     words: set[str] = set()
-    found = _COUNTS.sub(_read_counts, _OLD_STATE.sub(": ", _PREFIX.sub("", searched)))
+    found = _COUNTS.sub(_read_counts, _OLD_STATE.sub(": ", _PREFIX.sub("", text)))
     for place in _PLACES:
         words |= _find_words(place, found)
         found = _PREFIX.sub("", place.sub(" ", found))
@@ -146,7 +157,7 @@ def read_subject(text: str) -> Subject:
     if not (is_negated or words & _FIRES or _TROUBLE.search(found)):
         words |= doubtful
     problem = " ".join(_EMPTY_BRACKETS.sub(" ", _CAPITALS.sub(" ", found)).split())
-    return Subject((problem + rest).strip(_AROUND).casefold(), words)
+    return Subject(problem.strip(_AROUND).casefold(), words)
 
 
 def _find_words(place: re.Pattern[str], text: str) -> set[str]:
@@ -171,7 +182,7 @@ def _read(data: Fields) -> list[ParsedAlert]:
     alert = build_alert(
         data.value,
         _read_level(data, subject),
-        message=title or text.strip().partition("\n")[0],
+        message=title or text.strip().partition("\n")[0] or WITHOUT_TEXT,
         summary=text,
         entity=_name_problem(data, title, subject),
         at=data.get("date"),

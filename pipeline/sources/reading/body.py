@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from models.domain.facts import NO_SETUP, SourceFacts
+from models.domain.reasons import Reason
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class RequestBody:
     of `decode_json`, several sources read the same decoded JSON.
 
     `left_out` is the number of items that are no alerts, once the source has counted or read the alerts.
+    `assumed` are remarks about fields that the source then took from fields of other forms.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class RequestBody:
         self.setup = setup
         self.received_at: datetime | None = None
         self.left_out = 0
+        self.assumed: tuple[Reason, ...] = ()
         self._plain: object = None
         self._error: BadBody | None = None
         self._is_decoded = False

@@ -13,7 +13,7 @@ from models.domain.enums import AlertType
 from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
-from pipeline.sources.reading import generic
+from pipeline.sources.reading import generic, levels, unknown_form
 from pipeline.sources.reading.body import BadBody, RequestBody, check_payload, parse_time
 from pipeline.sources.reading.cleaning import (
     PAYLOAD_DEPTH,
@@ -34,16 +34,7 @@ MAX_SHARED_BYTES = 16 * 1024 * 1024
 ITEM_DEPTH = PAYLOAD_DEPTH - 5
 
 # Words that tools use for levels. A tool with other meanings has a table of its own.
-LEVELS: Mapping[str, AlertType] = {
-    **dict.fromkeys(("critical", "fatal", "emergency", "disaster", "page", "down", "p1"), AlertType.CRITICAL),
-    **dict.fromkeys(("alerting", "alarm", "alert", "firing", "sev0", "sev1"), AlertType.CRITICAL),
-    **dict.fromkeys(("error", "high", "major", "average", "unknown", "p2", "sev2"), AlertType.ERROR),
-    **dict.fromkeys(("warning", "warn", "medium", "minor", "p3", "sev3"), AlertType.WARNING),
-    **dict.fromkeys(("info", "information", "informational", "notice", "low", "none"), AlertType.INFO),
-    **dict.fromkeys(("debug", "p4", "p5", "sev4"), AlertType.INFO),
-    **dict.fromkeys(("acknowledged", "acknowledgement", "ack"), AlertType.ACKNOWLEDGED),
-    **dict.fromkeys(("resolved", "recovered", "recovery", "ok", "up", "closed"), AlertType.RESOLVED),
-}
+LEVELS: Mapping[str, AlertType] = levels.WORDS
 
 Value = Mapping[str, object]
 
@@ -258,7 +249,7 @@ def as_parser(
     read: Callable[[Fields], Iterable[ParsedAlert]],
     decode: Callable[[RequestBody], Value] = read_object,
 ) -> Callable[[RequestBody], list[ParsedAlert]]:
-    """Return the `parse` of a tool. An object in another form is read in the generic form.
+    """Return the `parse` of a tool. An object in another form is read as read_other() does.
 
     `decode` returns the object of a body, or raises BadBody.
     """
@@ -273,6 +264,47 @@ def as_parser(
 
 
 def read_other(kind: str, data: Value) -> ParsedAlert:
-    """Return an object that is not in the form of this tool as an alert in the generic form."""
-    alert = generic.parse_any(RequestBody(msgspec.json.encode(data)))
-    return replace(alert, remarks=(make_reason("other_form", kind=kind),))
+    """Return an object that is not in the form of this tool, as read_unnamed() does; its remarks say so."""
+    alert = read_unnamed(data)
+    return replace(alert, remarks=(make_reason("other_form", kind=kind), *alert.remarks))
+
+
+def read_unnamed(data: Value) -> ParsedAlert:
+    """Return an object in an unknown form as an alert that should not be missed: critical.
+
+    Only the field `alert_type` of the generic form says another level. In any other form, no word is sure to
+    mean that nobody needs to know. Without a title and an entity_id, both are guessed.
+    """
+    alert = generic.read(data)
+    title = alert.message if alert is not None else ""
+    found = unknown_form.guess(data, title)
+    if alert is None:
+        remark = make_reason("title_guessed", field=found.title_field) if found.title_field else None
+        alert = generic.build_other(data, found.title or unknown_form.WITHOUT_TITLE, remark)
+    if alert.has_default_level:
+        remarks = (make_reason("level_missing"), *alert.remarks)
+        alert = replace(alert, alert_type=DEFAULT_LEVEL, remarks=remarks)
+    return _name_problem(alert, found)
+
+
+def complete(kind: str, alert: ParsedAlert) -> ParsedAlert:
+    """Return an alert of a tool with a title and an entity_id, if its body had none where the tool has them.
+
+    Such a body was not in the form of the tool, although it looked like one. A note and a comment stay.
+    """
+    if alert.message != generic.NO_MESSAGE or alert.suppressed or alert.is_comment:
+        return alert
+    found = unknown_form.guess(alert.payload)
+    remarks = [make_reason("other_form", kind=kind)]
+    if found.title_field:
+        remarks.append(make_reason("title_guessed", field=found.title_field))
+    title = found.title or unknown_form.WITHOUT_TITLE
+    return _name_problem(replace(alert, message=title, remarks=(*remarks, *alert.remarks)), found)
+
+
+def _name_problem(alert: ParsedAlert, found: unknown_form.Guess) -> ParsedAlert:
+    """Return an alert with an entity_id: that of the sender, or else what was found to name the problem."""
+    if alert.entity_id is not None:
+        return alert
+    entity_id = clean_entity_id(join_entity(*found.names)) or None
+    return replace(alert, entity_id=entity_id, entity_from=", ".join(found.named_by))

@@ -7,10 +7,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from models.domain.enums import AlertType
+from models.domain.reasons import Reason, make_reason
 from models.domain.values import replace
 from pipeline.alert import ParsedAlert
 from pipeline.sources.reading.body import BadBody, RequestBody, check_payload
 from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+from pipeline.sources.reading.levels import LEVEL_FIELDS, PRIORITY, STATE_FIELDS, assume_level
 
 EXTENSION = "generic"
 
@@ -22,7 +24,7 @@ OPTION_FIELDS = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
 
 
 class Body(msgspec.Struct):
-    message: str
+    message: str | msgspec.UnsetType = msgspec.UNSET
     summary: str | None = None
     alert_type: str | int | None = None
     suppressed: bool | None = None
@@ -39,36 +41,73 @@ class Body(msgspec.Struct):
     stakeholders: Any = None
     stakeholder_comms: Any = None
     stakeholders_comms: Any = None
+    # Names of other forms, for fields that are missing above.
+    title: Any = None
+    severity: Any = None
+    level: Any = None
+    status: Any = None
+    state: Any = None
 
 
 _DECODER = msgspec.json.Decoder(Body, strict=False)
 
 
+# Of a request by GET, one of these must be there.
+KNOWN_FIELDS = frozenset((
+    "message", "title", "summary", "alert_type", "entity_id", *LEVEL_FIELDS, *STATE_FIELDS,
+))  # fmt: skip
+NO_FIELD = "Object missing required field `message`"
+
+
 def parse(body: RequestBody) -> list[ParsedAlert]:
     """Return the one alert of a body.
 
-    A missing level is info (contract 4.1, row 10). An empty message is refused.
+    Without a message, the title of other forms counts; without a level, their words for it. `body.assumed`
+    says so. A missing level is info (contract 4.1, row 10). An empty message is refused.
     """
     data = body.decode(_DECODER)
-    message = clean_line(data.message)
+    title = data.title if data.message is msgspec.UNSET and isinstance(data.title, str) else None
+    remarks = [] if title is None else [make_reason("message_assumed", field="title")]
+    assumed = None
+    if data.alert_type is None or data.alert_type == "":
+        # With a message, `priority` names a priority of the team.
+        others = {name: getattr(data, name) for name in _OTHER_LEVELS}
+        assumed = assume_level(others, with_priority=title is not None)
+    if assumed is not None:
+        remarks.append(make_reason("level_assumed", field=assumed[0], level=assumed[1].name.lower()))
+    body.assumed = tuple(remarks)
+    alert = _build(data, data.message if title is None else title)
+    if not remarks:
+        return [alert]
+    level = alert.alert_type if assumed is None else assumed[1]
+    is_default = alert.has_default_level and assumed is None
+    return [replace(alert, alert_type=level, has_default_level=is_default, remarks=body.assumed)]
+
+
+_OTHER_LEVELS = (*LEVEL_FIELDS, *STATE_FIELDS, PRIORITY)
+
+
+def _build(data: Body, text: str | msgspec.UnsetType) -> ParsedAlert:
+    """Return the alert of a body with this message. Raises BadBody."""
+    if isinstance(text, msgspec.UnsetType):
+        raise BadBody("", NO_FIELD)
+    message = clean_line(text)
     if not message:
         raise BadBody("message", "may not be blank")
     entity_id = clean_entity_id("" if data.entity_id is None else str(data.entity_id))
-    return [
-        ParsedAlert(
-            message=message,
-            summary=clean_text(data.summary or ""),
-            alert_type=parse_level(data.alert_type),
-            entity_id=entity_id or None,
-            payload=check_payload(_check_not_text("payload", data.payload) or {}),
-            urls=tuple(link for link in map(_parse_url, _list_items("urls", data.urls)) if link),
-            images=tuple(link for link in map(_parse_image, _list_items("images", data.images)) if link),
-            notes=tuple(map(_parse_note, _list_items("notes", data.notes))),
-            suppressed=bool(data.suppressed),
-            has_default_level=data.alert_type is None or data.alert_type == "",
-            requested_options=_get_options(data),
-        )
-    ]
+    return ParsedAlert(
+        message=message,
+        summary=clean_text(data.summary or ""),
+        alert_type=parse_level(data.alert_type),
+        entity_id=entity_id or None,
+        payload=check_payload(_check_not_text("payload", data.payload) or {}),
+        urls=tuple(link for link in map(_parse_url, _list_items("urls", data.urls)) if link),
+        images=tuple(link for link in map(_parse_image, _list_items("images", data.images)) if link),
+        notes=tuple(map(_parse_note, _list_items("notes", data.notes))),
+        suppressed=bool(data.suppressed),
+        has_default_level=data.alert_type is None or data.alert_type == "",
+        requested_options=_get_options(data),
+    )
 
 
 def _check_not_text(field: str, data: T | str | None) -> T | None:
@@ -105,24 +144,43 @@ def parse_any(body: RequestBody) -> ParsedAlert:
     """
     data = decode_object(body)
     try:
-        parsed = parse(body)[0]
+        (parsed,) = parse(body)
     except BadBody:
-        return _guess_alert(data)
+        return build_other(data, _find_text(data, *_TITLES) or NO_MESSAGE)
     return parsed if parsed.payload else replace(parsed, payload=data)
 
 
-def _guess_alert(data: Mapping[str, object]) -> ParsedAlert:
+# The names of a title in most tools.
+_TITLES = ("message", "title", "subject", "name")
+
+
+def read(data: Mapping[str, object]) -> ParsedAlert | None:
+    """Return an object in the generic form as an alert; None: it does not have this form.
+
+    Nothing is assumed. Without a payload of its own, its payload is the whole object.
+    """
+    try:
+        decoded = RequestBody(msgspec.json.encode(data)).decode(_DECODER)
+        parsed = _build(decoded, decoded.message)
+    except BadBody:
+        return None
+    return parsed if parsed.payload else replace(parsed, payload=data)
+
+
+def build_other(data: Mapping[str, object], title: str, remark: Reason | None = None) -> ParsedAlert:
+    """Return an object in another form as an alert with this title. Its level is info, or its alert_type."""
     entity_id = data.get("entity_id")
     known = isinstance(entity_id, str | int) and not isinstance(entity_id, bool)
     level = _find_level(data.get("alert_type"))
     return ParsedAlert(
-        message=_find_text(data, "message", "title", "subject", "name") or NO_MESSAGE,
+        message=title,
         summary=clean_text(_find_text(data, "summary", "description", "text", "body")),
         alert_type=AlertType.INFO if level is None else level,
         has_default_level=level is None,
         entity_id=(clean_entity_id(str(entity_id)) or None) if known else None,
         payload=data,
         suppressed=data.get("suppressed") is True,
+        remarks=() if remark is None else (remark,),
     )
 
 

@@ -1,6 +1,7 @@
 """What the subject and the headers of a mail say about its alert."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from models.domain.enums import AlertType
 from pipeline.sources.native.mail import read_subject
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.table import SOURCES
+from tests.support.offenders import list_offenders
 
 CRITICAL, ERROR, WARNING, INFO = AlertType.CRITICAL, AlertType.ERROR, AlertType.WARNING, AlertType.INFO
 RESOLVED, ACKNOWLEDGED = AlertType.RESOLVED, AlertType.ACKNOWLEDGED
@@ -34,15 +36,15 @@ def parse(**fields):
         ("Checkmk: db1/Disk OK -> CRIT", CRITICAL, "checkmk: db1/disk"),
         ('ALARM: "cpu" in EU (Ireland)', CRITICAL, '"cpu" in eu (ireland)'),
         ('OK: "cpu" in EU (Ireland)', RESOLVED, '"cpu" in eu (ireland)'),
-        ("[web] [\u2705 Up] Shop", RESOLVED, "[web] shop"),
-        ("[web] [\U0001f534 Down] Shop", CRITICAL, "[web] shop"),
+        ("[web] [\u2705 Up] Shop", RESOLVED, "web"),
+        ("[web] [\U0001f534 Down] Shop", CRITICAL, "web"),
         ("Warning: slow disk", WARNING, "slow disk"),
         ("ERROR in the shop", ERROR, "in the shop"),
         ("Info: backup done", INFO, "backup done"),
         ("ACKNOWLEDGEMENT: disk full", ACKNOWLEDGED, "disk full"),
         ("Checkmk: db1 DOWN -> UP", RESOLVED, "checkmk: db1"),
-        ("Monitor is UP: shop", RESOLVED, "monitor : shop"),
-        ("Monitor is DOWN: shop", CRITICAL, "monitor : shop"),
+        ("Monitor is UP: shop", RESOLVED, "shop"),
+        ("Monitor is DOWN: shop", CRITICAL, "shop"),
         ("web-1 OK", RESOLVED, "web-1"),
         ("[RECOVERY] Disk on db1 is OK!", RESOLVED, "disk on db1"),
         ("** RECOVERY Host Alert: db1 is UP **", RESOLVED, "host alert: db1"),
@@ -108,12 +110,112 @@ def test_a_word_for_an_end_beside_a_problem_that_fires_does_not_end_it(subject, 
         ("RESOLVED CRITICAL disk full", "disk full"),
         ("Incident RESOLVED: login failed", "incident : login failed"),
         ("RECOVERY Host db1 is UP", "host db1"),
-        ("Monitor is UP: error page", "monitor : error page"),
+        ("Monitor is UP: error page", "error page"),
         ("Disk full RESOLVED on db1", "disk full on db1"),
     ],
 )
 def test_a_word_for_an_end_where_states_stand_ends_the_problem(subject, problem):
     assert (parse(subject=subject).alert_type, read_subject(subject).problem) == (RESOLVED, problem)
+
+
+TOOLS = json.loads((Path(__file__).parent / "mail_subjects.json").read_text())
+
+
+def test_the_recovery_mail_of_a_tool_resolves_what_its_first_mail_opened():
+    def check(tool):
+        first, end = parse(subject=tool["fires"]), parse(subject=tool["ends"])
+
+        assert (end.alert_type, end.entity_id) == (RESOLVED, first.entity_id)
+        assert first.alert_type.name.lower() == tool.get("level", "critical")
+
+    assert len(TOOLS) > 40
+    assert list_offenders(check, TOOLS, lambda tool: tool["tool"]) == []
+
+
+def test_no_two_tools_have_the_same_problem():
+    problems = [read_subject(tool["fires"]).problem for tool in TOOLS if not tool["tool"].endswith(" on")]
+
+    # The same problem with another severity, or of another tool about the same host.
+    assert len(set(problems)) >= len(problems) - 6
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Backup failed to recover",
+        "db1 has not recovered",
+        "db1 could not be recovered",
+        "db1 has not yet recovered",
+        "Disk has never recovered",
+        "db1 will be fixed",
+        "The bug needs to be fixed",
+        "2 of 3 nodes recovered",
+        "Some nodes are back up",
+        "Backup of db1 unsuccessful",
+        "Backup of db1 was not successful",
+        "3 of 5 backups successful",
+        "Backup of db1 failed, backup of db2 successful",
+        "Root login successful",
+        "Login to admin succeeded",
+        "[Success] root login from 10.0.0.1",
+        "Success: sudo by bob",
+        "The audit log was cleared",
+        "Port 443 is closed",
+        "Port 22: closed",
+        "Account bob was deactivated",
+        "Deactivated: account bob",
+        "Nobody is back online",
+        "db1 is not back to normal",
+        "db1 isn't back up",
+        "Waiting until db1 is back up",
+        "Incident not resolved",
+        "Ticket unresolved",
+        "db1 only partially recovered",
+        "db1 recovered but db2 is down",
+        "The error returned",
+        "The error has returned",
+        "Restore of db1 failed",
+        "Recovery of db1 failed",
+        "Database recovery started",
+        "Error code returned 500",
+        "monit alert --  Action done nginx",
+        "monit alert --  Connection failed nginx",
+        "[VMware vCenter - Alarm Host] Alarm Host on esx1 changed status from Red to Gray",
+        "Cache of shop: cleared",
+        "WARNING: Load Restored to Warning Threshold with Value 3",
+        "File exists: core.1234",
+        "Power has not returned",
+        "CRITICAL: replication lag fixed at 600 s",
+    ],
+)
+def test_a_subject_that_does_not_say_an_end_is_no_recovery(subject):
+    assert parse(subject=subject).alert_type is not RESOLVED
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("db1 is down since 02:14", "db1 is down since 03:14"),
+        ("CPU of web-1 (97%)", "CPU of web-1 (98.5 %)"),
+        ("Queue is full for 5 min", "Queue is full for 2 hours"),
+        ("Job failed at 2026-03-01 02:14", "Job failed at 2026-03-02 02:14"),
+    ],
+)
+def test_a_time_or_value_behind_the_subject_names_no_problem(first, again):
+    assert parse(subject=first).entity_id == parse(subject=again).entity_id
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ("No answer at 10.0.0.1", "No answer at 10.0.0.2"),
+        ("Ticket 17", "Ticket 18"),
+        ("Certificate expires on web-1", "Certificate expires on web-2"),
+        ("Port 80 is down", "Port 443 is down"),
+    ],
+)
+def test_numbers_that_name_the_problem_stay(first, other):
+    assert parse(subject=first).entity_id != parse(subject=other).entity_id
 
 
 def test_a_subject_without_a_word_for_its_level_is_critical_and_the_reason_says_so():
@@ -230,7 +332,22 @@ def test_other_mails_are_not_refused(fields):
     assert parse(**fields).refusal is None
 
 
-@pytest.mark.parametrize("text", ["[" * 999, "CRITICAL " * 400, " - " * 999, "Re: " * 999, "1m " * 999])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "[" * 999,
+            "CRITICAL " * 400,
+            " - " * 999,
+            "Re: " * 999,
+            "1m " * 999,
+            "is back " * 120,
+            "at 1 " * 200,
+        ),
+        *("monit alert -- " + "a " * 490, "[a] " * 240, "alert " * 160, "backup " * 140, " from a to " * 90),
+        *("x | Pipeline #1 has failed for " * 32, "Alert 'a' was " * 70, "a UPS " * 160, " changed " * 110),
+    ],
+)
 def test_a_hostile_subject_needs_little_work(text):
     for _ in range(20):
         read_subject(text)

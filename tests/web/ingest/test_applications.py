@@ -53,8 +53,8 @@ def get_trace(ask, trace_id):
 
 
 NATIVE = {source.extension for source in NORMALIZERS}
-OTHER_FORM = "The body does not have the form of {kind}, so Tocsin read it in the generic form."
-NO_NORMALIZER = "Tocsin has no normalizer for {kind}, so it read the body in the generic form."
+OTHER_FORM = "The body does not have the form of {kind}, so Tocsin guessed what it says."
+NO_NORMALIZER = "Tocsin has no normalizer for {kind}, so it guessed what the body says."
 
 
 @pytest.mark.parametrize("kind", PUBLISHED)
@@ -68,8 +68,9 @@ def test_a_published_form_is_read_in_the_generic_form(post, ask, world, kind):
     assert [older[0], newer[0]] == [200, 200]
     alert = get_trace(ask, older[1]["trace_id"])
     assert alert["stages"][0]["reason"] == (
-        "The level is critical. The sender gave no entity_id, so Tocsin made one. "
+        "The level is critical. The sender gave no entity_id, so Tocsin made one from: title, host. "
         + (OTHER_FORM if kind in NATIVE else NO_NORMALIZER).format(kind=kind)
+        + " The title is the text of the field title."
     )
     assert alert["incident_created"]
     assert {receipt.source for receipt in Receipt.select()} == {kind}

@@ -103,8 +103,9 @@ def test_a_body_that_is_no_object_is_refused(send_to_router, router, form, body)
     assert not Receipt.select().exists()
 
 
-def test_the_prometheus_form_is_strict_on_a_routers_key_too(send_to_router, router):
-    assert send_to_router("prometheus", router.integration_key, {"message": "x"}).status_code == 400
+@pytest.mark.parametrize(("body", "status"), [({"alerts": []}, 400), ({"alerts": 5}, 400), ({"a": "x"}, 200)])
+def test_a_group_of_prometheus_is_checked_and_another_object_accepted(send_to_router, router, body, status):
+    assert send_to_router("prometheus", router.integration_key, body).status_code == status
 
 
 def get_status(ask, trace_id, who="alice"):

@@ -37,6 +37,20 @@ def test_the_health_of_an_integration(ask, path, alerts):
     assert "secret text" not in shown.text
 
 
+def test_the_health_says_that_no_alert_of_the_last_day_notified_anybody(ask, path, world, store):
+    quiet = ask("GET", path).json["unheard"]
+    accept(world, store.now(), message="m", alert_type="warning")
+    process_lane.run(world.service.id)
+    found = ask("GET", path).json["unheard"]
+
+    assert (quiet["count"], quiet["newest"], quiet["advice"]) == (0, None, None)
+    assert (found["count"], found["is_complete"]) == (1, True)
+    assert found["newest"]["reason"].startswith("Warning alerts open no incident here.")
+    assert found["advice"].startswith(
+        f"Set create_incidents_for of integration {world.integration.unique_id} to 3"
+    )
+
+
 def test_silent_integrations_are_listed_with_their_owners(ask, world, alerts):
     shown = ask("GET", "/api/tocsin/integrations/silent/").json
 

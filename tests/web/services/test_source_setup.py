@@ -346,3 +346,70 @@ def test_an_alert_of_a_router_gets_the_default_level_of_each_integration(ask, ma
     assert events[keys[None].id].alert_type == AlertType.CRITICAL
     texts = " ".join(str(reason) for _, reason in list_reasons(events[keys["warning"].id]))
     assert "the default level of each integration applies" in texts
+
+
+JOINED = {
+    "message": ["check.host", "check.name"],
+    "entity_id": ["check.host"],
+    "alert_type": "check.status",
+    "levels": {"bad": "error", "fine": "resolved"},
+    "defaults": {"message": "A check failed", "alert_type": "bad", "entity_id": "checks"},
+}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "body", "message", "level", "entity_id"),
+    [
+        (JOINED, {"check": {"host": "q1", "name": "Queue"}}, "q1: Queue", "error", "q1"),
+        (JOINED, {"check": {"name": "Queue"}}, "Queue", "error", "checks"),
+        (JOINED, {}, "A check failed", "error", "checks"),
+        (JOINED, {"check": {"host": "q1", "status": "fine"}}, "q1", "resolved", "q1"),
+        (
+            {**JOINED, "level": "warning"},
+            {"check": {"status": "critical"}},
+            "A check failed",
+            "warning",
+            "checks",
+        ),
+        (
+            {**JOINED, "level": "warning"},
+            {"check": {"status": "fine"}},
+            "A check failed",
+            "resolved",
+            "checks",
+        ),
+        ({"message": "m", "level": "info"}, {"m": "x"}, "x", "info", None),
+        ({"message": "m"}, {"m": "x"}, "x", "critical", None),
+    ],
+)
+def test_a_mapping_joins_fields_and_has_defaults_and_a_fixed_level(
+    ask, make, mapping, body, message, level, entity_id
+):
+    path, _ = make("json")
+    stored = ask("PUT", path, {"mapping": mapping})
+    tried = ask("POST", f"{path}try/", {"body": body}).json["alerts"][0]
+
+    assert stored.json["mapping"] == mapping
+    assert (tried["message"], tried["alert_type"], tried["entity_id"]) == (message, level, entity_id)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "field"),
+    [
+        ({"message": []}, "mapping.message"),
+        ({"message": ["a"] * 6}, "mapping.message"),
+        ({"message": ["x" * 201]}, "mapping.message"),
+        ({"message": {"a": 1}}, "mapping.message"),
+        ({"message": "m", "level": "loud"}, "mapping.level"),
+        ({"message": "m", "level": "resolved"}, "mapping.level"),
+        ({"message": "m", "defaults": {"at": "now"}}, "mapping.defaults"),
+        ({"message": "m", "defaults": {"message": ""}}, "mapping.defaults"),
+        ({"message": "m", "defaults": {"message": "x" * 1_001}}, "mapping.defaults"),
+    ],
+)
+def test_a_mapping_that_is_not_valid_is_refused_by_name(ask, make, mapping, field):
+    path, _ = make("json")
+    refused = ask("PUT", path, {"mapping": mapping}, headers={"Prefer": "errors"})
+
+    assert refused.status_code == 400
+    assert all(name.startswith(field) for name in refused.json["errors"])

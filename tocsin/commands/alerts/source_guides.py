@@ -171,7 +171,7 @@ GUIDES: dict[str, Guide] = {
             " person opens the link of the alert that asks to confirm the subscription.",
             "Raw message delivery and events of EventBridge have no signature. They are read without topics"
             " only.",
-            "Other messages than alarms are read in the generic form.",
+            "Other messages than alarms are critical alerts, and their trace says so.",
         ),
     ),
     "newrelic": Guide(
@@ -256,6 +256,11 @@ GUIDES: dict[str, Guide] = {
             " also in small letters. The sender and the rest of the subject must be the same as before.",
             "Elsewhere in the subject, these words do not count beside a word for a problem, such as ERROR or"
             " failed: `CRITICAL: 0 RESOLVED, 3 open` fires.",
+            "Subjects of monit, Jenkins, GitLab, Travis CI, Azure, LibreNMS, Netdata, Proxmox, Uptime Kuma,"
+            " Cacti, vCenter, apcupsd and others resolve in the words of the tool. So do sentences such as"
+            " `db1 is back up`, `has recovered`, `backup of db1 successful` and `[Closed] ...`, unless a word"
+            " says the opposite: `not yet recovered` and `2 of 3 nodes recovered` fire.",
+            "A time, a duration or a percentage at the end of the subject names no problem.",
             "Some mails are stored, refused, and open, change and resolve nothing, because two programs could"
             " answer each other without end: mails without a sender, with Auto-Submitted (other than `no`),"
             " with Precedence bulk, junk or list, and mails of Tocsin and answers to them. Many tools set"
@@ -273,6 +278,21 @@ GUIDES: dict[str, Guide] = {
         '{\n  "mapping": {\n    "message": "check.name",\n    "entity_id": ["check.host", "check.id"],\n'
         '    "alert_type": "check.status",\n    "url": "link",\n    "at": "when",\n'
         '    "levels": {"bad": "error", "fine": "resolved"}\n  }\n}',
+        "json",
+        (
+            "`message` can be a list of paths, whose values are joined:"
+            ' `["check.host", "check.name"]` becomes `q-1: Queue is full`.',
+            "`defaults` has values for fields whose paths have none:"
+            ' `{"message": "A check failed", "alert_type": "bad"}`. `level` is the level of all alerts, but a'
+            " word at `alert_type` that means resolved or acknowledged still does.",
+            "The program can send a form too, as application/x-www-form-urlencoded or multipart/form-data. A"
+            " path is then the name of a field.",
+            "A program that can only request an address sends its fields in the query: set `accepts_get` to"
+            " true there. HEAD, browsers, prefetches and previews of links send no alert.",
+            "Without a mapping, the body has the generic form. It reads `title` if there is no `message`, and"
+            " `severity`, `level`, `status` or `state` if there is no `alert_type`; the answer says so in"
+            " `assumed`.",
+        ),
     ),
 }
 

@@ -7,18 +7,19 @@ from datetime import datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from models.domain.enums import NotificationStatus, ServiceStatus, Urgency
+from models.domain.enums import AlertType, NotificationStatus, ServiceStatus, Urgency
 from models.domain.reasons import make_reason
 from models.reports.backlog import ProcessLiveness, record_liveness
 from models.store.ids import make_uuid
 from models.store.store import db
 from models.tables.accounts import User
+from models.tables.events import Event, Receipt
 from models.tables.maintenance import Maintenance
 from models.tables.notifications import Notification
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertRule
 from models.tables.schedules import ScheduleOverride
-from models.tables.services import Service
+from models.tables.services import Service, SourceSetup
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 from runtime.settings import list_values, load
@@ -636,6 +637,75 @@ def test_an_integration_that_notifies_nobody_is_a_problem(world, now):
     assert find(world, now + 2 * DAY, "unheard") == []
     process_alert(world, now, level="critical")
     assert find(world, now, "unheard") == []
+
+
+def test_the_finding_about_unheard_alerts_says_what_to_change_and_where(world, now):
+    process_alert(world, now, level="warning")
+    (what,) = find(world, now, "unheard")
+    row = world.integration.unique_id
+
+    assert what.endswith(
+        f". Set create_incidents_for of integration {row} to 3, or raise the level with an alert rule of the"
+        " integration"
+    )
+
+
+def test_an_integration_whose_alerts_have_no_level_is_a_problem(world, now):
+    for _ in range(2):
+        accept(world, now, message="m")
+    process_lane.run(world.service.id)
+
+    (found,) = [one for one in run_checks(world.account, now, now + DAY) if one.kind == "unheard"]
+
+    assert (found.minor, found.about) == (False, "integration Probe")
+    assert found.what.startswith("all 2 alerts of the last day to integration Probe of service Checkout")
+    assert found.what.endswith(
+        " Let the tool send alert_type, or set default_alert_type at"
+        f" /api/tocsin/integrations/{world.integration.unique_id}/source/"
+    )
+
+
+def test_an_integration_whose_sender_says_info_is_named_as_minor(world, now):
+    process_alert(world, now, level="info")
+
+    (found,) = [one for one in run_checks(world.account, now, now + DAY) if one.kind == "unheard"]
+
+    assert found.minor
+    assert "Info notifies nobody: let the tool send another level" in found.what
+
+
+def test_an_integration_with_the_declared_level_info_is_a_problem(world, now):
+    SourceSetup.create(integration=world.integration, default_alert_type=AlertType.INFO, updated_at=now)
+    accept(world, now, message="m")
+    process_lane.run(world.service.id)
+
+    (what,) = find(world, now, "unheard")
+    assert what.endswith("/source/, which is info")
+
+
+def test_a_note_of_a_tool_needs_to_reach_nobody(world, now):
+    accept(world, now, message="downtime", alert_type="info", suppressed=True)
+    process_lane.run(world.service.id)
+
+    assert find(world, now, "unheard") == []
+
+
+def test_bodies_in_an_unknown_form_are_found(world, now):
+    set_policy(world, (0, world.bob))
+    for count in range(2):
+        body = json.dumps({"title": f"Disk at {count} %", "host": "db1"}).encode()
+        accept(world, now, source="zabbix", body=body)
+    process_lane.run(world.service.id)
+
+    (what,) = find(world, now, "unread")
+
+    assert Event.select(Event.entity_id).distinct().count() == 1
+    trace_id = Receipt.select().order_by(Receipt.id.desc()).get().trace_id
+    assert what.startswith(
+        "2 alerts of the last day to integration Probe of service Checkout had a form that Tocsin does not"
+    )
+    assert f"compare `tocsin why {trace_id}` with the page of the tool" in what
+    assert find(world, now + 2 * DAY, "unread") == []
 
 
 def test_an_integration_whose_notifications_all_failed_has_the_reason_of_the_failure(world, now):

@@ -9,7 +9,7 @@ from bench.servers.plans import list_scans, list_sorts
 from models.domain.enums import AlertType, WorkState
 from models.domain.reasons import make_reason
 from models.domain.source_silence import Silence
-from models.reports import source_health
+from models.reports.integrations import source_health
 from models.store import bulk
 from models.store.store import store
 from models.tables.events import Event, Receipt

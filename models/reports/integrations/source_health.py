@@ -3,7 +3,7 @@
 Each question reads a bounded number of rows, by an index, however many alerts are stored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
@@ -13,6 +13,7 @@ import peewee
 from models.domain.enums import IntegrationType, ServiceStatus, WorkState
 from models.domain.reasons import Reason
 from models.domain.source_silence import MIN_SILENCE, REGULAR_TIME, Silence, find_silence
+from models.reports.integrations.unheard_alerts import Unheard, find_unheard
 from models.store.prepared import Prepared, bind, contains_any, in_bound
 from models.store.store import store
 from models.tables.events import Event, Receipt, list_reasons
@@ -38,7 +39,7 @@ PERIODS: Mapping[str, timedelta] = {
 }
 
 # Reasons of the stage `normalize`: the body was not what the tool sends, or not from the tool.
-_UNREAD = frozenset({"other_form", "alert_unreadable"})
+_UNREAD = frozenset({"other_form", "alert_unreadable", "title_guessed"})
 _REFUSED_PREFIX = "signature_"
 
 # A literal and not a parameter: otherwise SQLite does not use the partial indexes.
@@ -84,6 +85,14 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class UnheardCount:
+    """The alerts of the last day, if all of them reached nobody, and what to change then."""
+
+    count: Count
+    advice: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceHealth:
     """`last_request_at` is that of the newest request with the key; None: none is stored."""
 
@@ -93,6 +102,7 @@ class SourceHealth:
     dead_letters: Count
     unread: Count
     refused: Count
+    unheard: UnheardCount
     silence: Silence | None
 
 
@@ -124,6 +134,7 @@ def load_health(integration: Integration, own_sources: Iterable[str], now: datet
         _count_dead_letters(row),
         unread,
         refused,
+        _describe_unheard(find_unheard(integration, now)),
         find_silence(_list_moments(row, last_request_at, list(own_sources)), now),
     )
 
@@ -308,9 +319,21 @@ def _find_last_alert(row: int) -> LastAlert | None:
     event = query.order_by(Event.id.desc()).first()
     if event is None:
         return None
+    return LastAlert(event.receipt.trace_id, event.creation_date, event.alert_type, _get_outcome(event))
+
+
+def _get_outcome(event: Event) -> Reason | None:
+    """Return what the last stage decided about an alert, or its error; None: no stage has yet."""
     reasons = list_reasons(event)
-    reason = event.error or (reasons[-1][1] if reasons else None)
-    return LastAlert(event.receipt.trace_id, event.creation_date, event.alert_type, reason)
+    return event.error or (reasons[-1][1] if reasons else None)
+
+
+def _describe_unheard(found: Unheard | None) -> UnheardCount:
+    if found is None:
+        return UnheardCount(Count(), None)
+    last = found.last
+    newest = Sighting(last.receipt.trace_id, last.creation_date, _get_outcome(last))
+    return UnheardCount(Count(found.count, found.is_complete, newest), found.advice)
 
 
 def _load_rates(row: int, own_sources: Iterable[str], now: datetime) -> list[Rate]:
@@ -366,22 +389,45 @@ def _count_by_reason(row: int) -> tuple[Count, Count]:
     """Count the newest alerts that did not have the form of their tool, and those that were refused."""
     ids = Event.select(Event.id).where(Event.integration == row).order_by(Event.id.desc())
     is_complete = not ids.offset(MAX_EXAMINED).limit(1).exists()
-    marks = [*(f'"{code}"' for code in sorted(_UNREAD)), f'"{_REFUSED_PREFIX}']
-    query = (
+    unread: list[Sighting] = []
+    refused: list[Sighting] = []
+    for event in _select_marked(row, _UNREAD, _REFUSED_PREFIX):
+        for found, marked in ((unread, _find_reason(event, _UNREAD)), (refused, _find_refusal(event))):
+            if marked is not None:
+                found.append(Sighting(event.receipt.trace_id, event.creation_date, marked))
+    return _build_count(unread, is_complete), _build_count(refused, is_complete)
+
+
+def _select_marked(row: int, codes: Iterable[str], *prefixes: str) -> "peewee.ModelSelect[Event]":
+    """Select those of the newest alerts whose reasons have one of these codes, the newest first."""
+    ids = Event.select(Event.id).where(Event.integration == row).order_by(Event.id.desc())
+    marks = [*(f'"{code}"' for code in sorted(codes)), *(f'"{prefix}' for prefix in prefixes)]
+    return (
         Event.select(Event.id, Event.creation_date, Event.reasons, Receipt.trace_id)
         .join(Receipt)
         .where(Event.id.in_(ids.limit(MAX_EXAMINED)), contains_any(Event.reasons, marks))
         .order_by(Event.id.desc())
     )
-    unread: list[Sighting] = []
-    refused: list[Sighting] = []
-    for event in query:
-        for reason in _list_own_reasons(event):
-            if reason.code in _UNREAD:
-                unread.append(Sighting(event.receipt.trace_id, event.creation_date, reason))
-            elif reason.code.startswith(_REFUSED_PREFIX):
-                refused.append(Sighting(event.receipt.trace_id, event.creation_date, reason))
-    return _build_count(unread, is_complete), _build_count(refused, is_complete)
+
+
+def _find_reason(event: Event, codes: Collection[str]) -> Reason | None:
+    return next((reason for reason in _list_own_reasons(event) if reason.code in codes), None)
+
+
+def _find_refusal(event: Event) -> Reason | None:
+    reasons = _list_own_reasons(event)
+    return next((reason for reason in reasons if reason.code.startswith(_REFUSED_PREFIX)), None)
+
+
+def count_unread(integration: Integration, since: datetime) -> Count:
+    """Count the alerts since this time that did not have the form of their tool, of the newest."""
+    query = _select_marked(integration.id, _UNREAD).where(Event.creation_date >= since)
+    found = [
+        Sighting(event.receipt.trace_id, event.creation_date, reason)
+        for event in query
+        if (reason := _find_reason(event, _UNREAD)) is not None
+    ]
+    return _build_count(found, is_complete=True)
 
 
 def _list_own_reasons(event: Event) -> list[Reason]:

@@ -1,0 +1,1 @@
+"""What is reported about integrations: their health, and alerts that reached nobody."""
