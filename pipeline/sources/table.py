@@ -24,24 +24,19 @@ from pipeline.sources import (
     victorops,
 )
 from pipeline.sources.native import (
-    azure,
     cloudevents,
-    cloudwatch,
     datadog,
-    elastalert,
-    elastic,
     grafana,
-    healthchecks,
     mail,
     nagios,
     newrelic,
     oncall,
     sentry,
-    sns,
-    stackdriver,
-    uptime_kuma,
     zabbix,
 )
+from pipeline.sources.native.cloud import azure, cloudwatch, sns, stackdriver
+from pipeline.sources.native.logs import elastalert, elastic
+from pipeline.sources.native.probes import healthchecks, uptime_kuma
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.reading.cleaning import clean_name

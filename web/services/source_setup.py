@@ -11,7 +11,7 @@ from models.domain.facts import SourceFacts
 from models.tables.services import Integration, SourceSetup
 from pipeline.alert import ParsedAlert
 from pipeline.sources import mapping
-from pipeline.sources.native import cloudwatch, sns
+from pipeline.sources.native.cloud import cloudwatch, sns
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
 from pipeline.sources.table import SOURCES, Source

@@ -12,7 +12,7 @@ import msgspec
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.native.sns import CONFIRMATION, GOODBYE, NOTIFICATION
+from pipeline.sources.native.cloud.sns import CONFIRMATION, GOODBYE, NOTIFICATION
 from pipeline.sources.reading.body import BadBody, check_payload
 from pipeline.sources.reading.fields import (
     Fields,
