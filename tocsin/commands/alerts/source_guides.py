@@ -4,26 +4,12 @@
 `.ci/write_docs.py` makes docs/sources/ of them and of the catalogue of applications.
 """
 
-from dataclasses import dataclass
+from tocsin.commands.alerts.guides.guide import Guide
 
 SIGNED = (
     "To have the requests checked, create a secret: POST /api/tocsin/integrations/ID/source/secret/."
     " Requests without a valid signature are then stored, refused, and notify nobody."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Guide:
-    """`steps` are done in the tool, in order. `paste` is a text for it, in the language `language`.
-
-    `entity` says what names the problem, and `notes` what else people should know.
-    """
-
-    steps: tuple[str, ...]
-    entity: str
-    paste: str = ""
-    language: str = "json"
-    notes: tuple[str, ...] = ()
 
 
 _NAGIOS_ENTITY = "the host, and the service if there is one"
