@@ -27,6 +27,7 @@ from pipeline.sources.native import (
     cloudevents,
     datadog,
     grafana,
+    librenms,
     mail,
     nagios,
     newrelic,
@@ -138,6 +139,7 @@ NORMALIZERS = (
     Source(oncall.KIND, oncall.parse),
     Source(healthchecks.KIND, healthchecks.parse, headers=FORM_HEADERS),
     Source(cloudevents.KIND, cloudevents.parse, headers=cloudevents.HEADERS),
+    Source(librenms.KIND, librenms.parse, headers=FORM_HEADERS),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

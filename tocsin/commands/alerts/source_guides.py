@@ -4,6 +4,7 @@
 `.ci/write_docs.py` makes docs/sources/ of them and of the catalogue of applications.
 """
 
+from tocsin.commands.alerts.guides import hosts
 from tocsin.commands.alerts.guides.guide import Guide
 
 SIGNED = (
@@ -226,6 +227,7 @@ GUIDES: dict[str, Guide] = {
             " of the type.",
         ),
     ),
+    **hosts.GUIDES,
     "email": Guide(
         (
             "Let the listener receive mails: docs/operators/mail-in.md.",

@@ -1,0 +1,28 @@
+"""Guides of tools that watch hosts, networks and applications."""
+
+from tocsin.commands.alerts.guides.guide import Guide
+
+GUIDES: dict[str, Guide] = {
+    "librenms": Guide(
+        (
+            "Open Alerts, Alert Transports, Create alert transport, and select API.",
+            "Select the API Method POST, and enter the webhook URL as API URL.",
+            "Enter Content-Type=application/json as header, and the text below as body.",
+            "Add the transport to your alert rules, or make it the default. Leave Recovery Alerts on.",
+        ),
+        "the rule and the device",
+        "{\n"
+        '  "title": "{{ $title }}",\n  "hostname": "{{ $hostname }}",\n  "device_id": "{{ $device_id }}",\n'
+        '  "rule_id": "{{ $rule_id }}",\n  "alert_id": "{{ $alert_id }}",\n  "uid": "{{ $uid }}",\n'
+        '  "name": "{{ $name }}",\n  "severity": "{{ $severity }}",\n  "state": "{{ $state }}",\n'
+        '  "timestamp": "{{ $timestamp }}",\n  "elapsed": "{{ $elapsed }}"\n}',
+        notes=(
+            "`$msg` has line breaks and quotes of your alert templates, which break the JSON. To have it"
+            " as the"
+            " summary, turn on Send as form and write the fields as key=value.",
+            "The state says that an alert has recovered, was acknowledged, got worse or better.",
+            "The time of LibreNMS has no time zone: the time of arrival counts.",
+            "Test transport sends an alert of the level info.",
+        ),
+    ),
+}
