@@ -36,7 +36,7 @@ from pipeline.sources.native import (
     zabbix,
 )
 from pipeline.sources.native.cloud import azure, cloudwatch, sns, stackdriver
-from pipeline.sources.native.logs import elastalert, elastic
+from pipeline.sources.native.logs import elastalert, elastic, splunk
 from pipeline.sources.native.probes import healthchecks, uptime_kuma
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
@@ -140,6 +140,7 @@ NORMALIZERS = (
     Source(healthchecks.KIND, healthchecks.parse, headers=FORM_HEADERS),
     Source(cloudevents.KIND, cloudevents.parse, headers=cloudevents.HEADERS),
     Source(librenms.KIND, librenms.parse, headers=FORM_HEADERS),
+    Source(splunk.KIND, splunk.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

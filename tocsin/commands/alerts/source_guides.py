@@ -4,7 +4,7 @@
 `.ci/write_docs.py` makes docs/sources/ of them and of the catalogue of applications.
 """
 
-from tocsin.commands.alerts.guides import hosts
+from tocsin.commands.alerts.guides import hosts, logs
 from tocsin.commands.alerts.guides.guide import Guide
 
 SIGNED = (
@@ -228,6 +228,7 @@ GUIDES: dict[str, Guide] = {
         ),
     ),
     **hosts.GUIDES,
+    **logs.GUIDES,
     "email": Guide(
         (
             "Let the listener receive mails: docs/operators/mail-in.md.",

@@ -1,0 +1,26 @@
+"""Guides of tools that search logs."""
+
+from tocsin.commands.alerts.guides.guide import Guide
+
+GUIDES: dict[str, Guide] = {
+    "splunk_legacy": Guide(
+        (
+            "Allow the webhook URL: Settings, Server settings, Webhook allow list (Splunk 9 and later).",
+            "Open the alert, Edit actions, Add actions, and select Webhook.",
+            "Enter the webhook URL.",
+        ),
+        "the app and the name of the search, or the field `entity_id` of the first result",
+        '... your search ...\n| eval entity_id=host, alert_type="error"',
+        "text",
+        (
+            "Splunk has no level: an alert is critical, unless the field `alert_type`, `severity` or"
+            " `urgency` of"
+            " the first result is a level.",
+            "Splunk reports no end: let the service resolve incidents by itself after a time. Or let a second"
+            " search report the same `entity_id` with `alert_type` resolved.",
+            "A body has the first result only. To have an alert for each result, set Trigger to For each"
+            " result.",
+            "The fields `message`, `summary`, `entity_id` and `splunk_url` of a script are read too.",
+        ),
+    ),
+}
