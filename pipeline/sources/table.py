@@ -26,6 +26,7 @@ from pipeline.sources import (
 from pipeline.sources.native import (
     cloudevents,
     datadog,
+    dynatrace,
     grafana,
     librenms,
     mail,
@@ -141,6 +142,7 @@ NORMALIZERS = (
     Source(cloudevents.KIND, cloudevents.parse, headers=cloudevents.HEADERS),
     Source(librenms.KIND, librenms.parse, headers=FORM_HEADERS),
     Source(splunk.KIND, splunk.parse),
+    Source(dynatrace.KIND, dynatrace.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

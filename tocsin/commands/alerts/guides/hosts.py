@@ -25,4 +25,27 @@ GUIDES: dict[str, Guide] = {
             "Test transport sends an alert of the level info.",
         ),
     ),
+    "dynatrace": Guide(
+        (
+            "Open Settings, Integration, Problem notifications, Add notification, Custom integration.",
+            "Enter the webhook URL, and the text below as custom payload. Leave Call webhook if problem is"
+            " closed"
+            " on.",
+        ),
+        "the PID, or the ProblemID",
+        "{\n"
+        '  "State": "{State}",\n  "PID": "{PID}",\n  "ProblemID": "{ProblemID}",\n'
+        '  "ProblemTitle": "{ProblemTitle}",\n  "ProblemSeverity": "{ProblemSeverity}",\n'
+        '  "ProblemImpact": "{ProblemImpact}",\n  "ImpactedEntity": "{ImpactedEntity}",\n'
+        '  "ProblemDetailsText": "{ProblemDetailsText}",\n  "ProblemURL": "{ProblemURL}",\n'
+        '  "Tags": "{Tags}"\n}',
+        notes=(
+            "AVAILABILITY, ERROR and CUSTOM_ALERT are critical, MONITORING_UNAVAILABLE is an error,"
+            " PERFORMANCE"
+            " and RESOURCE_CONTENTION are warnings. Without a severity, a problem is critical.",
+            "A problem that Dynatrace merges into another one is resolved; the other one goes on.",
+            "Workflows can post the event of a problem as it is.",
+            "The test notification is an alert of the level info.",
+        ),
+    ),
 }
