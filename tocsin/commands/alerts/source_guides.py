@@ -4,7 +4,7 @@
 `.ci/write_docs.py` makes docs/sources/ of them and of the catalogue of applications.
 """
 
-from tocsin.commands.alerts.guides import hosts, logs
+from tocsin.commands.alerts.guides import hosts, logs, probes
 from tocsin.commands.alerts.guides.guide import Guide
 
 SIGNED = (
@@ -229,6 +229,7 @@ GUIDES: dict[str, Guide] = {
     ),
     **hosts.GUIDES,
     **logs.GUIDES,
+    **probes.GUIDES,
     "email": Guide(
         (
             "Let the listener receive mails: docs/operators/mail-in.md.",
