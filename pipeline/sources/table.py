@@ -38,7 +38,7 @@ from pipeline.sources.native import (
 )
 from pipeline.sources.native.cloud import azure, cloudwatch, sns, stackdriver
 from pipeline.sources.native.logs import elastalert, elastic, splunk
-from pipeline.sources.native.probes import healthchecks, uptime_kuma, uptime_robot
+from pipeline.sources.native.probes import healthchecks, nodeping, uptime_kuma, uptime_robot
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.reading.cleaning import clean_name
@@ -144,6 +144,7 @@ NORMALIZERS = (
     Source(splunk.KIND, splunk.parse),
     Source(dynatrace.KIND, dynatrace.parse),
     Source(uptime_robot.KIND, uptime_robot.parse, headers=FORM_HEADERS),
+    Source(nodeping.KIND, nodeping.parse, headers=FORM_HEADERS),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -22,4 +22,21 @@ GUIDES: dict[str, Guide] = {
             "A certificate or domain that expires is a warning, which nothing resolves.",
         ),
     ),
+    "nodeping": Guide(
+        (
+            "Add a contact method of the type Webhook to a contact: method POST, the webhook URL.",
+            "Add the header Content-Type with the value application/json, and the text below as body.",
+            "Select the contact in the notifications of your checks.",
+        ),
+        "the check",
+        "{\n"
+        '  "check_id": "{_id}",\n  "event": "{event}",\n  "label": "{label}",\n  "type": "{t}",\n'
+        '  "target": "{tg}",\n  "message": "{m}"\n}',
+        notes=(
+            "A message with a quote breaks the JSON. Then leave the header and the body out, and give the"
+            " fields"
+            " as the body of a form: check_id={_id}&event={event}&label={label}&message={m}",
+            "NodePing's `event` is down or up. The level of down is critical.",
+        ),
+    ),
 }
