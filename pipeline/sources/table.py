@@ -37,7 +37,7 @@ from pipeline.sources.native import (
     zabbix,
 )
 from pipeline.sources.native.cloud import azure, cloudwatch, sns, stackdriver
-from pipeline.sources.native.logs import elastalert, elastic, splunk
+from pipeline.sources.native.logs import elastalert, elastic, splunk, sumo_logic
 from pipeline.sources.native.probes import healthchecks, nodeping, uptime_kuma, uptime_robot
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
@@ -145,6 +145,7 @@ NORMALIZERS = (
     Source(dynatrace.KIND, dynatrace.parse),
     Source(uptime_robot.KIND, uptime_robot.parse, headers=FORM_HEADERS),
     Source(nodeping.KIND, nodeping.parse, headers=FORM_HEADERS),
+    Source(sumo_logic.KIND, sumo_logic.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -23,4 +23,27 @@ GUIDES: dict[str, Guide] = {
             "The fields `message`, `summary`, `entity_id` and `splunk_url` of a script are read too.",
         ),
     ),
+    "sumologic": Guide(
+        (
+            "Open Configuration, Connections, and add a Webhook with the webhook URL.",
+            "Enter the text below as alert payload, and the same text as recovery payload.",
+            "Add the connection to the notifications of your monitors, for alerts and recoveries.",
+        ),
+        "the monitor and its trigger: critical, warning or missing data",
+        "{\n"
+        '  "name": "{{Name}}",\n  "description": "{{Description}}",\n  "monitorType": "{{MonitorType}}",\n'
+        '  "query": "{{Query}}",\n  "queryURL": "{{QueryURL}}",\n  "id": "{{Id}}",\n'
+        '  "triggerType": "{{TriggerType}}",\n  "triggerCondition": "{{TriggerCondition}}",\n'
+        '  "triggerValue": "{{TriggerValue}}",\n  "triggerTimeStart": "{{TriggerTimeStart}}",\n'
+        '  "triggerTimeEnd": "{{TriggerTimeEnd}}",\n  "alertResponseUrl": "{{AlertResponseUrl}}"\n}',
+        notes=(
+            "Missing data is an error. ResolvedCritical ends what Critical began, and so on.",
+            "If a monitor alerts for each of several groups, add a field `key` with what names the group"
+            " in both"
+            " payloads.",
+            "Scheduled searches report no end, and are critical: let the service resolve incidents by"
+            " itself.",
+            "Names of fields count without their case and underscores.",
+        ),
+    ),
 }
