@@ -33,6 +33,7 @@ from pipeline.sources.native import (
     nagios,
     newrelic,
     oncall,
+    sensu,
     sentry,
     zabbix,
 )
@@ -146,6 +147,7 @@ NORMALIZERS = (
     Source(uptime_robot.KIND, uptime_robot.parse, headers=FORM_HEADERS),
     Source(nodeping.KIND, nodeping.parse, headers=FORM_HEADERS),
     Source(sumo_logic.KIND, sumo_logic.parse),
+    Source(sensu.KIND, sensu.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -48,4 +48,21 @@ GUIDES: dict[str, Guide] = {
             "The test notification is an alert of the level info.",
         ),
     ),
+    "sensu_go": Guide(
+        (
+            "Put curl on the backend of Sensu, and create the handler below with sensuctl create.",
+            "Add the handler to your checks, or to a pipeline, with the filters is_incident and"
+            " not_silenced.",
+        ),
+        "the namespace, the entity and the check",
+        "type: Handler\napi_version: core/v2\nmetadata:\n  name: tocsin\nspec:\n  type: pipe\n  timeout: 20\n"
+        "  command: >-\n    curl --fail --silent --show-error --max-time 15 --data-binary @-\n"
+        "    -H 'Content-Type: application/json' 'URL'\n  filters:\n    - is_incident\n    - not_silenced",
+        "yaml",
+        (
+            "The status 1 is a warning, 2 is critical, and others are errors. 0 resolves.",
+            "A silenced event and one with metrics only are notes.",
+            "Subject, message and status of a handler for incident tools are read too.",
+        ),
+    ),
 }
