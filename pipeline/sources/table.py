@@ -37,7 +37,7 @@ from pipeline.sources.native import (
     sentry,
     zabbix,
 )
-from pipeline.sources.native.cloud import azure, cloudwatch, sns, stackdriver
+from pipeline.sources.native.cloud import azure, cloudwatch, guardduty, sns, stackdriver
 from pipeline.sources.native.logs import elastalert, elastic, splunk, sumo_logic
 from pipeline.sources.native.probes import healthchecks, nodeping, uptime_kuma, uptime_robot
 from pipeline.sources.reading import generic
@@ -148,6 +148,7 @@ NORMALIZERS = (
     Source(nodeping.KIND, nodeping.parse, headers=FORM_HEADERS),
     Source(sumo_logic.KIND, sumo_logic.parse),
     Source(sensu.KIND, sensu.parse),
+    Source(guardduty.KIND, guardduty.parse, uses_setup=True, verify=sns.verify, has_topics=True),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -4,7 +4,7 @@
 `.ci/write_docs.py` makes docs/sources/ of them and of the catalogue of applications.
 """
 
-from tocsin.commands.alerts.guides import hosts, logs, probes
+from tocsin.commands.alerts.guides import clouds, hosts, logs, probes
 from tocsin.commands.alerts.guides.guide import Guide
 
 SIGNED = (
@@ -227,6 +227,7 @@ GUIDES: dict[str, Guide] = {
             " of the type.",
         ),
     ),
+    **clouds.GUIDES,
     **hosts.GUIDES,
     **logs.GUIDES,
     **probes.GUIDES,
