@@ -39,7 +39,7 @@ from pipeline.sources.native import (
 )
 from pipeline.sources.native.cloud import azure, cloudwatch, guardduty, sns, stackdriver
 from pipeline.sources.native.logs import elastalert, elastic, splunk, sumo_logic
-from pipeline.sources.native.probes import healthchecks, nodeping, uptime_kuma, uptime_robot
+from pipeline.sources.native.probes import healthchecks, nodeping, uptime_kuma, uptime_robot, uptrends
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.reading.cleaning import clean_name
@@ -149,6 +149,7 @@ NORMALIZERS = (
     Source(sumo_logic.KIND, sumo_logic.parse),
     Source(sensu.KIND, sensu.parse),
     Source(guardduty.KIND, guardduty.parse, uses_setup=True, verify=sns.verify, has_topics=True),
+    Source(uptrends.KIND, uptrends.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -39,4 +39,27 @@ GUIDES: dict[str, Guide] = {
             "NodePing's `event` is down or up. The level of down is critical.",
         ),
     ),
+    "uptrends": Guide(
+        (
+            "Open Alerting, Integrations, Add integration, Integration from scratch.",
+            "Open Customizations: method POST, the webhook URL, the header Content-Type: application/json,"
+            " and"
+            " the text below as body, for error alerts, OK alerts and reminders.",
+            "Add the integration to an escalation level of your alert definitions.",
+        ),
+        "the incident key, or the monitor",
+        "{\n"
+        '  "alert_type": "{{@alert.type}}",\n  "incident_key": "{{@incident.key}}",\n'
+        '  "alert_id": "{{@alert.alertGuid}}",\n  "alert_description": "{{@alert.description}}",\n'
+        '  "timestamp_utc": "{{@alert.timestampUtc}}",\n  "monitor_guid": "{{@monitor.monitorGuid}}",\n'
+        '  "monitor_name": "{{@monitor.name}}",\n  "monitor_url": "{{@monitor.url}}",\n'
+        '  "dashboard_url": "{{@monitor.dashboardUrl}}",\n'
+        '  "error_url": "{{@alert.firstErrorCheckUrl}}",\n  "message": "{{@escalationLevel.message}}"\n}',
+        notes=(
+            "Alert and Reminder are critical, Ok resolves.",
+            "A body that names neither the incident key nor the monitor cannot be resolved: the alertGuid"
+            " of Ok"
+            " is another one.",
+        ),
+    ),
 }
