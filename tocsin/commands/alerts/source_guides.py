@@ -174,8 +174,16 @@ GUIDES: dict[str, Guide] = {
             "Add an action of the type Webhook to an action group, with the webhook URL.",
             "Turn on Enable the common alert schema.",
         ),
-        "the alertId, which is the same when the alert fires and when it is resolved",
-        notes=("Sev0 and Sev1 are critical, Sev2 is an error, Sev3 a warning.",),
+        "the alertId, which is the same when the alert fires and when it is resolved; in an older schema, the"
+        " rule and what it watches",
+        notes=(
+            "Sev0 and Sev1 are critical, Sev2 is an error, Sev3 a warning.",
+            "The older schemas are read too: metric alerts, activity log, service and resource health, log"
+            " searches, budgets. Alerts on logs, on activities and on budgets report no end: let the service"
+            " resolve incidents by itself after a time.",
+            "Budgets and classic metric alerts have no severity, and are critical.",
+            "Planned maintenance and autoscaling are notes.",
+        ),
     ),
     "stackdriver": Guide(
         (
