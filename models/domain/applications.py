@@ -164,6 +164,10 @@ APPLICATIONS: dict[str, Application] = {
             "Monitors of Uptrends, by a custom integration.", "Monitoring",
         ),
         Application(
+            "33010f5d-9332-488b-a05e-aca17b1eaecd", "Pingdom", "pingdom",
+            "Checks of Pingdom, by a webhook integration.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

@@ -39,7 +39,14 @@ from pipeline.sources.native import (
 )
 from pipeline.sources.native.cloud import azure, cloudwatch, guardduty, sns, stackdriver
 from pipeline.sources.native.logs import elastalert, elastic, splunk, sumo_logic
-from pipeline.sources.native.probes import healthchecks, nodeping, uptime_kuma, uptime_robot, uptrends
+from pipeline.sources.native.probes import (
+    healthchecks,
+    nodeping,
+    pingdom,
+    uptime_kuma,
+    uptime_robot,
+    uptrends,
+)
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.reading.cleaning import clean_name
@@ -150,6 +157,7 @@ NORMALIZERS = (
     Source(sensu.KIND, sensu.parse),
     Source(guardduty.KIND, guardduty.parse, uses_setup=True, verify=sns.verify, has_topics=True),
     Source(uptrends.KIND, uptrends.parse),
+    Source(pingdom.KIND, pingdom.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -62,4 +62,15 @@ GUIDES: dict[str, Guide] = {
             " is another one.",
         ),
     ),
+    "pingdom": Guide(
+        (
+            "Open Settings, Integrations, Add integration, and select the type Webhook.",
+            "Enter the webhook URL. Select the integration in your checks.",
+        ),
+        "the check",
+        notes=(
+            "A check of low importance that is down is a warning; any other one is critical.",
+            "Transaction checks are read too: FAILING fires, SUCCESS resolves.",
+        ),
+    ),
 }
