@@ -168,6 +168,10 @@ APPLICATIONS: dict[str, Application] = {
             "Checks of Pingdom, by a webhook integration.", "Monitoring",
         ),
         Application(
+            "d32a48b9-44ce-4f75-9869-5f54da4b5086", "StatusCake", "statuscake",
+            "Tests of StatusCake, by the webhook of a contact group.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

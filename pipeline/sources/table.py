@@ -43,6 +43,7 @@ from pipeline.sources.native.probes import (
     healthchecks,
     nodeping,
     pingdom,
+    status_cake,
     uptime_kuma,
     uptime_robot,
     uptrends,
@@ -158,6 +159,7 @@ NORMALIZERS = (
     Source(guardduty.KIND, guardduty.parse, uses_setup=True, verify=sns.verify, has_topics=True),
     Source(uptrends.KIND, uptrends.parse),
     Source(pingdom.KIND, pingdom.parse),
+    Source(status_cake.KIND, status_cake.parse, headers=FORM_HEADERS),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

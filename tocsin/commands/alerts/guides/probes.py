@@ -73,4 +73,16 @@ GUIDES: dict[str, Guide] = {
             "Transaction checks are read too: FAILING fires, SUCCESS resolves.",
         ),
     ),
+    "statuscake": Guide(
+        (
+            "Open Alerting, Contact Groups, New Contact Group.",
+            "Enter the webhook URL as Webhook URL, with the method POST.",
+            "Select the contact group in your tests.",
+        ),
+        "the test: its ID, or its name and its address",
+        notes=(
+            "StatusCake sends a form. Down is critical.",
+            "The form has no time: the time of arrival counts.",
+        ),
+    ),
 }
