@@ -172,6 +172,10 @@ APPLICATIONS: dict[str, Application] = {
             "Tests of StatusCake, by the webhook of a contact group.", "Monitoring",
         ),
         Application(
+            "9a771704-ed29-42de-9bfe-b9d5eb4aaf0c", "Site24x7", "site24x7",
+            "Monitors of Site24x7, by a webhook integration.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

@@ -43,6 +43,7 @@ from pipeline.sources.native.probes import (
     healthchecks,
     nodeping,
     pingdom,
+    site24x7,
     status_cake,
     uptime_kuma,
     uptime_robot,
@@ -160,6 +161,7 @@ NORMALIZERS = (
     Source(uptrends.KIND, uptrends.parse),
     Source(pingdom.KIND, pingdom.parse),
     Source(status_cake.KIND, status_cake.parse, headers=FORM_HEADERS),
+    Source(site24x7.KIND, site24x7.parse, headers=FORM_HEADERS),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

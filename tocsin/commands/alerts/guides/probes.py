@@ -85,4 +85,17 @@ GUIDES: dict[str, Guide] = {
             "The form has no time: the time of arrival counts.",
         ),
     ),
+    "site24x7": Guide(
+        (
+            "Open Admin, Third-Party Integrations, Webhooks.",
+            "Enter the webhook URL as Hook URL with the method POST. Turn on Post as JSON and Send Incident"
+            " Parameters.",
+            "Turn on the alerts for Down, Critical, Trouble and Up, and select your monitors.",
+        ),
+        "the monitor",
+        notes=(
+            "DOWN and CRITICAL are critical, TROUBLE is a warning, UP resolves.",
+            "Maintenance, suspension and acknowledgements are notes. The parameters can be a form too.",
+        ),
+    ),
 }
