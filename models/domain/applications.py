@@ -176,6 +176,10 @@ APPLICATIONS: dict[str, Application] = {
             "Monitors of Site24x7, by a webhook integration.", "Monitoring",
         ),
         Application(
+            "1a0a40ee-94fa-425f-87a9-775ea8f67b76", "PRTG", "prtg",
+            "Sensors of PRTG, by the notification Execute HTTP Action.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

@@ -33,6 +33,7 @@ from pipeline.sources.native import (
     nagios,
     newrelic,
     oncall,
+    prtg,
     sensu,
     sentry,
     zabbix,
@@ -162,6 +163,7 @@ NORMALIZERS = (
     Source(pingdom.KIND, pingdom.parse),
     Source(status_cake.KIND, status_cake.parse, headers=FORM_HEADERS),
     Source(site24x7.KIND, site24x7.parse, headers=FORM_HEADERS),
+    Source(prtg.KIND, prtg.parse, headers=FORM_HEADERS),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -65,4 +65,25 @@ GUIDES: dict[str, Guide] = {
             "Subject, message and status of a handler for incident tools are read too.",
         ),
     ),
+    "prtg": Guide(
+        (
+            "Open Setup, Account Settings, Notification Templates, Add, and turn on Execute HTTP Action.",
+            "Enter the webhook URL, the method POST, and the text below as payload.",
+            "Add state triggers with this template for Down and Warning, each also when the condition"
+            " clears.",
+        ),
+        "the sensor",
+        "sensorid=%sensorid&device=%device&sensor=%sensor&status=%status&message=%message"
+        "&lastvalue=%lastvalue&group=%group&priority=%priority&linksensor=%linksensor",
+        "text",
+        (
+            "Down is critical, Down (Partial) and Unknown are errors, Warning and Unusual are warnings."
+            " The end"
+            " of a state names the new one: `Down ended (now: Up)`.",
+            "Down (Acknowledged) acknowledges. Paused is a note.",
+            "The names of the states are those of PRTG in English. PRTG in another language needs a"
+            " template of"
+            " its own for each trigger: write status=Down or status=Up instead of the placeholder.",
+        ),
+    ),
 }
