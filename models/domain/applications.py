@@ -180,6 +180,10 @@ APPLICATIONS: dict[str, Application] = {
             "Sensors of PRTG, by the notification Execute HTTP Action.", "Monitoring",
         ),
         Application(
+            "0b7d496b-c3c4-459e-b3b9-73d5737a37ef", "Graylog", "graylog",
+            "Events of Graylog, by its HTTP notification.", "Logging", create_incidents_for=3,
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

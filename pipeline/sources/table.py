@@ -39,7 +39,7 @@ from pipeline.sources.native import (
     zabbix,
 )
 from pipeline.sources.native.cloud import azure, cloudwatch, guardduty, sns, stackdriver
-from pipeline.sources.native.logs import elastalert, elastic, splunk, sumo_logic
+from pipeline.sources.native.logs import elastalert, elastic, graylog, splunk, sumo_logic
 from pipeline.sources.native.probes import (
     healthchecks,
     nodeping,
@@ -164,6 +164,7 @@ NORMALIZERS = (
     Source(status_cake.KIND, status_cake.parse, headers=FORM_HEADERS),
     Source(site24x7.KIND, site24x7.parse, headers=FORM_HEADERS),
     Source(prtg.KIND, prtg.parse, headers=FORM_HEADERS),
+    Source(graylog.KIND, graylog.parse, 2048 * KIB),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

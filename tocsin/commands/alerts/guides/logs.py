@@ -46,4 +46,21 @@ GUIDES: dict[str, Guide] = {
             "Names of fields count without their case and underscores.",
         ),
     ),
+    "graylog": Guide(
+        (
+            "Add the webhook URL to the URL allowlist: System, Configurations, URL Allowlist.",
+            "Open Alerts, Notifications, Create Notification, and select HTTP Notification.",
+            "Enter the webhook URL. Add the notification to your event definitions.",
+        ),
+        "the event definition and the key of the event",
+        notes=(
+            "The priorities high and critical are critical, normal is an error, low a warning. Graylog's"
+            " default"
+            " is normal, so new integrations open incidents for errors and warnings too.",
+            "Without a key, the fields of Group by name the problem.",
+            "Graylog reports no end: let the service resolve incidents by itself after a time.",
+            "The alarm callbacks of the versions before 3.1 are read too, and are critical.",
+            "The test notification is an alert of the level info.",
+        ),
+    ),
 }
