@@ -184,6 +184,10 @@ APPLICATIONS: dict[str, Application] = {
             "Events of Graylog, by its HTTP notification.", "Logging", create_incidents_for=3,
         ),
         Application(
+            "f53676bc-bdef-4a3d-87ba-5e29a8aa1bd2", "Proxmox", "proxmox",
+            "Notifications of Proxmox VE and Proxmox Backup Server, by a webhook target.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

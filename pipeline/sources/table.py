@@ -33,6 +33,7 @@ from pipeline.sources.native import (
     nagios,
     newrelic,
     oncall,
+    proxmox,
     prtg,
     sensu,
     sentry,
@@ -165,6 +166,7 @@ NORMALIZERS = (
     Source(site24x7.KIND, site24x7.parse, headers=FORM_HEADERS),
     Source(prtg.KIND, prtg.parse, headers=FORM_HEADERS),
     Source(graylog.KIND, graylog.parse, 2048 * KIB),
+    Source(proxmox.KIND, proxmox.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

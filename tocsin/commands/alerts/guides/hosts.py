@@ -86,4 +86,26 @@ GUIDES: dict[str, Guide] = {
             " its own for each trigger: write status=Down or status=Up instead of the placeholder.",
         ),
     ),
+    "proxmox": Guide(
+        (
+            "Open Datacenter, Notifications (Backup Server: Configuration, Notifications), Add, Webhook.",
+            "Enter the method POST, the webhook URL, the header Content-Type: application/json, and the text"
+            " below as body.",
+            "Add the target to a matcher. Let the matcher pass the severity info too, so that a backup that"
+            " succeeds resolves the failure before it.",
+        ),
+        "the type, the host, and the job or datastore; without a job, the title without its numbers",
+        "{\n"
+        '  "title": "{{ escape title }}",\n  "message": "{{ escape message }}",\n'
+        '  "severity": "{{ severity }}",\n  "timestamp": {{ timestamp }},\n'
+        '  "fields": {{ json fields }}\n}',
+        notes=(
+            "Error is the highest severity of Proxmox, and critical. Mails of the system (smartd and"
+            " others) are"
+            " errors, with the severity unknown.",
+            "A backup, garbage collection, prune, sync or verification that succeeds resolves what it"
+            " reported"
+            " before. Fencing, replication and mails report no end.",
+        ),
+    ),
 }
