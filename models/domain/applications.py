@@ -188,6 +188,10 @@ APPLICATIONS: dict[str, Application] = {
             "Notifications of Proxmox VE and Proxmox Backup Server, by a webhook target.", "Monitoring",
         ),
         Application(
+            "102fde08-03d1-4163-b012-e198e0b49f86", "Netdata", "netdata",
+            "Alerts of Netdata Cloud, by a webhook, and of Netdata Agents.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

@@ -31,6 +31,7 @@ from pipeline.sources.native import (
     librenms,
     mail,
     nagios,
+    netdata,
     newrelic,
     oncall,
     proxmox,
@@ -167,6 +168,7 @@ NORMALIZERS = (
     Source(prtg.KIND, prtg.parse, headers=FORM_HEADERS),
     Source(graylog.KIND, graylog.parse, 2048 * KIB),
     Source(proxmox.KIND, proxmox.parse),
+    Source(netdata.KIND, netdata.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -108,4 +108,30 @@ GUIDES: dict[str, Guide] = {
             " before. Fencing, replication and mails report no end.",
         ),
     ),
+    "netdata": Guide(
+        (
+            "Netdata Cloud: open Space settings, Alerts & Notifications, Add configuration, Webhook, and"
+            " enter"
+            " the webhook URL. Test sends a token, which is in the payload of the alert: tocsin recent"
+            " shows it.",
+            "Netdata Agent: put the text below into health_alarm_notify.conf, in place of custom_sender, with"
+            ' SEND_CUSTOM="YES" and DEFAULT_RECIPIENT_CUSTOM="tocsin".',
+        ),
+        "the space, the host, the chart and the alert",
+        "custom_sender() {\n"
+        '  jq -n --arg host "$host" --arg alert "$name" --arg chart "$chart" --arg status'
+        ' "$status" \\\n'
+        '    --arg value_string "$value_string" --arg info "$info" --arg when "$when" \\\n'
+        "    --arg goto_url \"$goto_url\" '$ARGS.named' |\n"
+        "    curl --fail --silent --max-time 15 --data-binary @- -H 'Content-Type: application/json'"
+        " 'URL'\n}",
+        "sh",
+        (
+            "Clear resolves. Removed and undefined alerts are notes.",
+            "The webhook of Netdata Cloud names the host in its texts only: the same alert of the same"
+            " chart on"
+            " two hosts of a space is one problem. The Agent names the host.",
+            "A host that is unreachable is critical, and resolved when it is reachable again.",
+        ),
+    ),
 }
