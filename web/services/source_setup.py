@@ -11,7 +11,7 @@ from models.domain.facts import SourceFacts
 from models.tables.services import Integration, SourceSetup
 from pipeline.alert import ParsedAlert
 from pipeline.sources import mapping
-from pipeline.sources.native.cloud import cloudwatch, sns
+from pipeline.sources.native.cloud import sns
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
 from pipeline.sources.table import SOURCES, Source
@@ -93,8 +93,8 @@ class SourceSetupSchema(Schema):
         max_items=MAX_TOPICS,
         allow_none=True,
         metadata=explain(
-            "Only for `cloudwatch_v2`: the ARNs of the topics of Amazon SNS whose messages it takes. Other"
-            " requests are then refused; null: signatures are not checked."
+            "Only for `cloudwatch_v2` and `guardduty`: the ARNs of the topics of Amazon SNS whose messages it"
+            " takes. Other requests are then refused; null: signatures are not checked."
         ),
     )
     updated_at = Moment(
@@ -172,7 +172,8 @@ def update(source_id: str) -> dict[str, object]:
         reject("mapping", f"Only integrations of the kind {mapping.KIND} have a mapping.")
     if values.get("topics"):
         if not _get_source(integration).has_topics:
-            reject("topics", f"Only integrations of the kind {cloudwatch.KIND} have topics.")
+            kinds = " and ".join(kind for kind, source in SOURCES.items() if source.has_topics)
+            reject("topics", f"Only integrations of the kinds {kinds} have topics.")
         # The pattern allows the end of a line after the ARN.
         values["topics"] = [topic.strip() for topic in values["topics"]]
     elif "topics" in values:

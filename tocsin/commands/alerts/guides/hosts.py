@@ -17,9 +17,8 @@ GUIDES: dict[str, Guide] = {
         '  "name": "{{ $name }}",\n  "severity": "{{ $severity }}",\n  "state": "{{ $state }}",\n'
         '  "timestamp": "{{ $timestamp }}",\n  "elapsed": "{{ $elapsed }}"\n}',
         notes=(
-            "`$msg` has line breaks and quotes of your alert templates, which break the JSON. To have it"
-            " as the"
-            " summary, turn on Send as form and write the fields as key=value.",
+            "`$msg` has line breaks and quotes of your alert templates, which break the JSON. To have it as"
+            " the summary, turn on Send as form and write the fields as key=value.",
             "The state says that an alert has recovered, was acknowledged, got worse or better.",
             "The time of LibreNMS has no time zone: the time of arrival counts.",
             "Test transport sends an alert of the level info.",
@@ -29,8 +28,7 @@ GUIDES: dict[str, Guide] = {
         (
             "Open Settings, Integration, Problem notifications, Add notification, Custom integration.",
             "Enter the webhook URL, and the text below as custom payload. Leave Call webhook if problem is"
-            " closed"
-            " on.",
+            " closed on.",
         ),
         "the PID, or the ProblemID",
         "{\n"
@@ -41,8 +39,7 @@ GUIDES: dict[str, Guide] = {
         '  "Tags": "{Tags}"\n}',
         notes=(
             "AVAILABILITY, ERROR and CUSTOM_ALERT are critical, MONITORING_UNAVAILABLE is an error,"
-            " PERFORMANCE"
-            " and RESOURCE_CONTENTION are warnings. Without a severity, a problem is critical.",
+            " PERFORMANCE and RESOURCE_CONTENTION are warnings. Without a severity, a problem is critical.",
             "A problem that Dynatrace merges into another one is resolved; the other one goes on.",
             "Workflows can post the event of a problem as it is.",
             "The test notification is an alert of the level info.",
@@ -73,24 +70,23 @@ GUIDES: dict[str, Guide] = {
             " clears.",
         ),
         "the sensor",
-        "sensorid=%sensorid&device=%device&sensor=%sensor&status=%status&message=%message"
-        "&lastvalue=%lastvalue&group=%group&priority=%priority&linksensor=%linksensor",
+        "sensorid=%sensorid&device=%device&sensor=%sensor&status=%status&message=%message&lastvalue=%lastvalue&group=%group&priority=%priority&linksensor=%linksenso"
+        "r",
         "text",
         (
-            "Down is critical, Down (Partial) and Unknown are errors, Warning and Unusual are warnings."
-            " The end"
-            " of a state names the new one: `Down ended (now: Up)`.",
+            "Down is critical, Down (Partial) and Unknown are errors, Warning and Unusual are warnings. The"
+            " end of a state names the new one: `Down ended (now: Up)`.",
             "Down (Acknowledged) acknowledges. Paused is a note.",
             "The names of the states are those of PRTG in English. PRTG in another language needs a"
-            " template of"
-            " its own for each trigger: write status=Down or status=Up instead of the placeholder.",
+            " template of its own for each trigger: write status=Down or status=Up instead of the"
+            " placeholder.",
         ),
     ),
     "proxmox": Guide(
         (
             "Open Datacenter, Notifications (Backup Server: Configuration, Notifications), Add, Webhook.",
-            "Enter the method POST, the webhook URL, the header Content-Type: application/json, and the text"
-            " below as body.",
+            "Enter the method POST, the webhook URL, the header Content-Type: application/json, and the"
+            " text below as body.",
             "Add the target to a matcher. Let the matcher pass the severity info too, so that a backup that"
             " succeeds resolves the failure before it.",
         ),
@@ -101,19 +97,16 @@ GUIDES: dict[str, Guide] = {
         '  "fields": {{ json fields }}\n}',
         notes=(
             "Error is the highest severity of Proxmox, and critical. Mails of the system (smartd and"
-            " others) are"
-            " errors, with the severity unknown.",
+            " others) are errors, with the severity unknown.",
             "A backup, garbage collection, prune, sync or verification that succeeds resolves what it"
-            " reported"
-            " before. Fencing, replication and mails report no end.",
+            " reported before. Fencing, replication and mails report no end.",
         ),
     ),
     "netdata": Guide(
         (
             "Netdata Cloud: open Space settings, Alerts & Notifications, Add configuration, Webhook, and"
-            " enter"
-            " the webhook URL. Test sends a token, which is in the payload of the alert: tocsin recent"
-            " shows it.",
+            " enter the webhook URL. Test sends a token, which is in the payload of the alert: tocsin"
+            " recent shows it.",
             "Netdata Agent: put the text below into health_alarm_notify.conf, in place of custom_sender, with"
             ' SEND_CUSTOM="YES" and DEFAULT_RECIPIENT_CUSTOM="tocsin".',
         ),
@@ -129,8 +122,7 @@ GUIDES: dict[str, Guide] = {
         (
             "Clear resolves. Removed and undefined alerts are notes.",
             "The webhook of Netdata Cloud names the host in its texts only: the same alert of the same"
-            " chart on"
-            " two hosts of a space is one problem. The Agent names the host.",
+            " chart on two hosts of a space is one problem. The Agent names the host.",
             "A host that is unreachable is critical, and resolved when it is reachable again.",
         ),
     ),

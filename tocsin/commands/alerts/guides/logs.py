@@ -14,10 +14,9 @@ GUIDES: dict[str, Guide] = {
         "text",
         (
             "Splunk has no level: an alert is critical, unless the field `alert_type`, `severity` or"
-            " `urgency` of"
-            " the first result is a level.",
-            "Splunk reports no end: let the service resolve incidents by itself after a time. Or let a second"
-            " search report the same `entity_id` with `alert_type` resolved.",
+            " `urgency` of the first result is a level.",
+            "Splunk reports no end: let the service resolve incidents by itself after a time. Or let a"
+            " second search report the same `entity_id` with `alert_type` resolved.",
             "A body has the first result only. To have an alert for each result, set Trigger to For each"
             " result.",
             "The fields `message`, `summary`, `entity_id` and `splunk_url` of a script are read too.",
@@ -38,9 +37,8 @@ GUIDES: dict[str, Guide] = {
         '  "triggerTimeEnd": "{{TriggerTimeEnd}}",\n  "alertResponseUrl": "{{AlertResponseUrl}}"\n}',
         notes=(
             "Missing data is an error. ResolvedCritical ends what Critical began, and so on.",
-            "If a monitor alerts for each of several groups, add a field `key` with what names the group"
-            " in both"
-            " payloads.",
+            "If a monitor alerts for each of several groups, add a field `key` with what names the group in"
+            " both payloads.",
             "Scheduled searches report no end, and are critical: let the service resolve incidents by"
             " itself.",
             "Names of fields count without their case and underscores.",
@@ -55,8 +53,7 @@ GUIDES: dict[str, Guide] = {
         "the event definition and the key of the event",
         notes=(
             "The priorities high and critical are critical, normal is an error, low a warning. Graylog's"
-            " default"
-            " is normal, so new integrations open incidents for errors and warnings too.",
+            " default is normal, so new integrations open incidents for errors and warnings too.",
             "Without a key, the fields of Group by name the problem.",
             "Graylog reports no end: let the service resolve incidents by itself after a time.",
             "The alarm callbacks of the versions before 3.1 are read too, and are critical.",

@@ -34,8 +34,7 @@ GUIDES: dict[str, Guide] = {
         '  "target": "{tg}",\n  "message": "{m}"\n}',
         notes=(
             "A message with a quote breaks the JSON. Then leave the header and the body out, and give the"
-            " fields"
-            " as the body of a form: check_id={_id}&event={event}&label={label}&message={m}",
+            " fields as the body of a form: check_id={_id}&event={event}&label={label}&message={m}",
             "NodePing's `event` is down or up. The level of down is critical.",
         ),
     ),
@@ -43,8 +42,7 @@ GUIDES: dict[str, Guide] = {
         (
             "Open Alerting, Integrations, Add integration, Integration from scratch.",
             "Open Customizations: method POST, the webhook URL, the header Content-Type: application/json,"
-            " and"
-            " the text below as body, for error alerts, OK alerts and reminders.",
+            " and the text below as body, for error alerts, OK alerts and reminders.",
             "Add the integration to an escalation level of your alert definitions.",
         ),
         "the incident key, or the monitor",
@@ -58,8 +56,7 @@ GUIDES: dict[str, Guide] = {
         notes=(
             "Alert and Reminder are critical, Ok resolves.",
             "A body that names neither the incident key nor the monitor cannot be resolved: the alertGuid"
-            " of Ok"
-            " is another one.",
+            " of Ok is another one.",
         ),
     ),
     "pingdom": Guide(
