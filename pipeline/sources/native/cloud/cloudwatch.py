@@ -4,8 +4,11 @@ docs.aws.amazon.com, "Alarm events and EventBridge". Account, region and name to
 with several time series also has a contributor.
 """
 
+from urllib.parse import quote
+
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
+from pipeline.sources.native.cloud.console import build_console_link
 from pipeline.sources.native.cloud.notifications import is_notification, read_notification
 from pipeline.sources.reading.fields import Fields, as_parser, build_alert, join_entity, read_level
 
@@ -34,22 +37,30 @@ def _read_alarm(data: Fields) -> list[ParsedAlert]:
     """Return the alarm of a message; [] if it is about something else."""
     if not _is_alarm(data):
         return []
+    reason = data.text("NewStateReason", "detail.state.reason")
     name, at = data.text("AlarmName", "detail.alarmName"), data.text("StateChangeTime", "time")
     return [
         build_alert(
             data.value,
             read_level(data.text("NewStateValue", "detail.state.value"), STATES),
-            message=name,
-            summary=data.text("NewStateReason", "detail.state.reason", "AlarmDescription"),
+            message=f"{name}: {reason}" if reason else name,
+            summary=data.text("AlarmDescription", "detail.configuration.description"),
             entity=join_entity(
                 data.text("AWSAccountId", "account"),
                 _find_region(data),
                 name,
                 *filter(None, [data.text("AlarmContributorId", "detail.alarmContributor.id")]),
             ),
+            links=[("CloudWatch", _build_link(data, name))],
             at=at,
         )
     ]
+
+
+def _build_link(data: Fields, name: str) -> str:
+    arn = data.text("AlarmArn", "resources.0")
+    fragment = f"alarmsV2:alarm/{quote(name, safe='')}"
+    return build_console_link(arn, _find_region(data), "cloudwatch", fragment)
 
 
 def _find_region(data: Fields) -> str:

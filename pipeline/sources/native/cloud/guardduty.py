@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
+from pipeline.sources.native.cloud.console import build_console_link
 from pipeline.sources.native.cloud.notifications import is_notification, read_notification
 from pipeline.sources.reading.fields import (
     LEVELS,
@@ -101,11 +102,8 @@ def _read_level(found: Fields, title: str) -> Level:
 
 
 def _build_link(arn: str, region: str, number: str) -> str:
-    """Return the address of a finding in the console of its region. China has one of its own."""
-    if not re.fullmatch(r"[a-z0-9-]{1,40}", region) or not number.isalnum():
-        return ""
-    host = "console.amazonaws.cn" if arn.startswith("arn:aws-cn:") else f"{region}.console.aws.amazon.com"
-    return f"https://{host}/guardduty/home?region={region}#/findings?fId={number}"
+    fragment = f"/findings?fId={number}"
+    return build_console_link(arn, region, "guardduty", fragment) if number.isalnum() else ""
 
 
 def _read_hub(item: Fields) -> ParsedAlert:

@@ -1,4 +1,4 @@
-"""What people are told about a monitoring tool."""
+"""What people need to know to set up a monitoring tool."""
 
 from dataclasses import dataclass
 
