@@ -141,7 +141,7 @@ def test_the_alert_id_of_the_status_closes_the_alert_too(send):
     ("path", "body", "why"),
     [
         ("/v2/alerts", {}, "message may not be blank"),
-        ("/v2/alerts", [], "body Expected `object`, got `array`"),
+        ("/v2/alerts", [], "body must be an object, not a list"),
         (close(action="notes"), {}, "note may not be blank"),
         (close(kind="tiny"), {}, "identifierType must be one of id, alias"),
     ],
