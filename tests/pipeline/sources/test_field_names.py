@@ -36,7 +36,7 @@ def test_names_of_fields_can_be_in_camel_case(kind, name):
     )
 
 
-def test_a_watch_of_elasticsearch_is_named_by_its_id():
+def test_an_alert_of_watcher_is_named_by_its_id():
     body = {
         "watch_id": "errors",
         "execution_time": "2026-03-01T02:09:35.000Z",
@@ -50,7 +50,7 @@ def test_a_watch_of_elasticsearch_is_named_by_its_id():
     assert alert.entity_id == later.entity_id == "watch/errors"
 
 
-def test_a_checkmk_script_may_post_the_variables_of_its_notification():
+def test_a_checkmk_script_may_send_the_variables_of_its_notification():
     context = {
         "NOTIFY_HOSTNAME": "web-1",
         "NOTIFY_SERVICEDESC": "Disk /",

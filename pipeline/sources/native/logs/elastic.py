@@ -20,18 +20,18 @@ from pipeline.sources.reading.names import to_snake_case
 KIND = "elastic"
 
 RULE, ALERT = ("rule_id", "rule.id"), ("alert_id", "alert.id", "alert.uuid")
-WATCH = ("watch_id", "ctx.watch_id")
+WATCHER_ID = ("watch_id", "ctx.watch_id")
 RECOVERED = "recovered"
 
 
 def _is_known(data: Fields) -> bool:
-    return to_snake_case(data).has(*RULE, *WATCH)
+    return to_snake_case(data).has(*RULE, *WATCHER_ID)
 
 
 def _read(sent: Fields) -> list[ParsedAlert]:
     data = to_snake_case(sent)
     if not data.has(*RULE):
-        return [_read_watch(sent, data)]
+        return [_read_watcher(sent, data)]
     name, alert = data.text("rule_name", "rule.name"), data.text(*ALERT)
     return [
         build_alert(
@@ -46,16 +46,16 @@ def _read(sent: Fields) -> list[ParsedAlert]:
     ]
 
 
-def _read_watch(sent: Fields, data: Fields) -> ParsedAlert:
+def _read_watcher(sent: Fields, data: Fields) -> ParsedAlert:
     """Return the alert of a watch, whose body is what people make of its variables."""
-    watch = data.text(*WATCH)
+    watcher = data.text(*WATCHER_ID)
     state = data.text("alert_type", "severity", "level", "metadata.severity", "ctx.metadata.severity")
     return build_alert(
         sent.value,
         read_optional_level(state),
-        message=data.text("message", "subject", "metadata.name", "ctx.metadata.name") or watch,
+        message=data.text("message", "subject", "metadata.name", "ctx.metadata.name") or watcher,
         summary=data.text("text", "description"),
-        entity=join_entity("watch", watch, *filter(None, [data.text("key")])),
+        entity=join_entity("watch", watcher, *filter(None, [data.text("key")])),
         at=data.get("execution_time") or data.get("ctx.execution_time"),
     )
 
