@@ -94,6 +94,7 @@ class SourceSetup(Table):
     where the fields of an alert are in the body, by field (pipeline/sources/mapping.py); None: not declared.
     `default_alert_type`: the level of alerts whose source sent none that Tocsin knows; None: not declared.
     `topics`: the topics of Amazon SNS from which it takes messages; None: their signatures are not checked.
+    `has_alert_access`: whether a sender may read and change the alerts of the integration with its key.
     """
 
     integration = peewee.ForeignKeyField(Integration, unique=True, on_delete="CASCADE")
@@ -101,6 +102,7 @@ class SourceSetup(Table):
     mapping = JsonField(null=True)
     default_alert_type = peewee.SmallIntegerField(null=True)
     topics = JsonField(null=True)
+    has_alert_access = peewee.BooleanField(default=False)
     updated_at = UtcField()
 
     @property

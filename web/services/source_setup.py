@@ -10,7 +10,7 @@ from models.domain.enums import AlertType
 from models.domain.facts import SourceFacts
 from models.tables.services import Integration, SourceSetup
 from pipeline.alert import ParsedAlert
-from pipeline.sources import mapping
+from pipeline.sources import mapping, opsgenie
 from pipeline.sources.native.cloud import sns
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
@@ -97,6 +97,12 @@ class SourceSetupSchema(Schema):
             " takes. Other requests are then refused; null: signatures are not checked."
         ),
     )
+    has_alert_access = Boolean(
+        metadata=explain(
+            "Only for `opsgenie`: true: a sender may read and change the alerts of this integration with its"
+            " key. A new integration has true."
+        )
+    )
     updated_at = Moment(
         dump_only=True, allow_none=True, metadata=explain("When it was changed last; null: never.")
     )
@@ -178,13 +184,18 @@ def update(source_id: str) -> dict[str, object]:
         values["topics"] = [topic.strip() for topic in values["topics"]]
     elif "topics" in values:
         values["topics"] = None
+    if values.get("has_alert_access") and _get_kind(integration) != opsgenie.EXTENSION:
+        reject("has_alert_access", f"Only integrations of the kind {opsgenie.EXTENSION} have it.")
     with config_transaction():
         _save(integration, _read_columns(values))
     return _show(integration)
 
 
+COLUMNS = ("secret", "mapping", "topics", "has_alert_access")
+
+
 def _read_columns(values: Mapping[str, object]) -> dict[str, object]:
-    columns = {name: values[name] for name in ("secret", "mapping", "topics") if name in values}
+    columns = {name: values[name] for name in COLUMNS if name in values}
     if "default_alert_type" in values:
         name = values["default_alert_type"]
         columns["default_alert_type"] = AlertType[name.upper()] if isinstance(name, str) else None
@@ -282,5 +293,6 @@ def _show(integration: Integration) -> dict[str, object]:
         "mapping": row.mapping,
         "default_alert_type": None if row.default_level is None else row.default_level.name.lower(),
         "topics": row.topics,
+        "has_alert_access": row.has_alert_access,
         "updated_at": row.updated_at,
     }

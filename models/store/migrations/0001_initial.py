@@ -100,7 +100,7 @@ integration: unique_id char(36) unique, service -> service cascade, application 
     heartbeat_interval integer, heartbeat_grace integer, expected_at time null, last_ping_at time null,
     is_missing boolean, is_extended boolean, creation_date time;
 source_setup: integration -> integration cascade unique, secret char(256) null, mapping json null,
-    default_alert_type smallint null, topics json null, updated_at time;
+    default_alert_type smallint null, topics json null, has_alert_access boolean, updated_at time;
 deleted_integration: unique_id char(36), team -> team cascade, service char(36), name char(255),
     summary text, creation_date time, integration_key char(36), is_enabled boolean,
     integration_type smallint;

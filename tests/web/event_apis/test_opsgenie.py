@@ -152,7 +152,7 @@ def test_a_wrong_request_is_refused_with_its_reason(send, path, body, why):
     assert (answer.status_code, answer.json["message"]) == (422, why)
 
 
-@pytest.mark.parametrize("action", ["snooze", "assign", "x"])
+@pytest.mark.parametrize("action", ["assign", "delete", "x"])
 def test_other_actions_are_not_found(send, action):
     assert send(close(action=action), {}).status_code == 404
 
