@@ -30,7 +30,7 @@ PURE_LIBRARIES = {
     "models.domain.values": {"msgspec"},
     "pipeline.rules": {"datalogic_py", "re2", "msgspec"},
     "pipeline.sources": {"msgspec"},
-    "pipeline.sources.native.sns": {"cryptography"},
+    "pipeline.sources.native.cloud.sns": {"cryptography"},
 }
 CLOCKS = ("datetime.now(", "utcnow(", "time.time(", "monotonic(", "date.today(")
 

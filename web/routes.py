@@ -44,7 +44,7 @@ from web.account import (
 )
 from web.callbacks import ntfy, phone, slack, sms, telegram
 from web.callbacks import web_push as web_push_callback
-from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
+from web.event_apis import alertmanager, opsgenie, opsgenie_alerts, pagerduty, victorops
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
 from web.http.limits.inputs import PAGE_BYTES
@@ -360,6 +360,14 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/generic/2010-04-15/create_event.json/", pagerduty.create_event, auth=None, needs_store=False, documented=False),
     route("Alerts", "POST", "/v2/alerts/", opsgenie.create, auth=None, needs_store=False, documented=False),
     route("Alerts", "GET", "/v2/alerts/requests/<request_id>/", opsgenie.get_request, auth=None, documented=False),
+    route("Alerts", "GET", "/v2/alerts/", opsgenie_alerts.list_alerts, auth=None, documented=False),
+    route("Alerts", "GET", "/v2/alerts/<path:identifier>/", opsgenie_alerts.get_alert, auth=None, documented=False),
+    route("Alerts", "DELETE", "/v2/alerts/<path:identifier>/", opsgenie_alerts.delete_alert, auth=None, documented=False),
+    route("Alerts", "GET", "/v2/alerts/<path:identifier>/<action>/", opsgenie_alerts.get_alert, auth=None, documented=False),
+    route("Alerts", "DELETE", "/v2/alerts/<path:identifier>/<action>/", opsgenie_alerts.delete_alert, auth=None, documented=False),
+    route("Alerts", "POST", "/v2/alerts/<path:identifier>/tags/", opsgenie_alerts.add_tags, auth=None, documented=False),
+    route("Alerts", "PUT", "/v2/alerts/<path:identifier>/priority/", opsgenie_alerts.set_priority, auth=None, documented=False),
+    route("Alerts", "POST", "/v2/alerts/<path:identifier>/snooze/", opsgenie_alerts.snooze, auth=None, documented=False),
     route("Alerts", "POST", "/v2/alerts/<path:identifier>/<action>/", opsgenie.change, auth=None, needs_store=False, documented=False),
     route("Alerts", "PUT", "/v2/alerts/<path:identifier>/<action>/", opsgenie.change, auth=None, needs_store=False, documented=False),
     route("Alerts", "POST", "/integrations/generic/20131114/alert/<integration_key>/", victorops.alert, auth=None, needs_store=False, documented=False),

@@ -17,6 +17,8 @@ ALERT_PATHS = (
 )
 # Of these paths, requests to the following ones ask for something, which needs the store.
 QUESTION_PATHS = ("/v2/alerts/requests/",)
+# So do requests of Opsgenie's Alert API with another method than POST and PUT, and those with these ends.
+OPSGENIE_PATH, OPSGENIE_CHANGES = "/v2/alerts", ("/tags", "/priority", "/snooze")
 # Requests to these paths are callbacks of providers. Anybody can send one; its signature is in or beside the
 # body, so the body is received before the sender is known. That of a provider is much smaller.
 CALLBACK_PATHS = ("/callbacks/",)
@@ -31,6 +33,14 @@ CLIENT_CHECK = "tocsin.client_check"
 PEER = "tocsin.peer"
 
 Headers = list[tuple[str, str]]
+
+
+def needs_store(path: str, method: str) -> bool:
+    """Return whether a request to one of ALERT_PATHS needs the store, not only to be stored."""
+    if path.startswith(QUESTION_PATHS):
+        return True
+    is_change = path.rstrip("/").endswith(OPSGENIE_CHANGES)
+    return path.startswith(OPSGENIE_PATH) and (is_change or method not in ("POST", "PUT"))
 
 
 class BodyNeeded(BaseException):

@@ -164,6 +164,34 @@ APPLICATIONS: dict[str, Application] = {
             "Monitors of Uptrends, by a custom integration.", "Monitoring",
         ),
         Application(
+            "33010f5d-9332-488b-a05e-aca17b1eaecd", "Pingdom", "pingdom",
+            "Checks of Pingdom, by a webhook integration.", "Monitoring",
+        ),
+        Application(
+            "d32a48b9-44ce-4f75-9869-5f54da4b5086", "StatusCake", "statuscake",
+            "Tests of StatusCake, by the webhook of a contact group.", "Monitoring",
+        ),
+        Application(
+            "9a771704-ed29-42de-9bfe-b9d5eb4aaf0c", "Site24x7", "site24x7",
+            "Monitors of Site24x7, by a webhook integration.", "Monitoring",
+        ),
+        Application(
+            "1a0a40ee-94fa-425f-87a9-775ea8f67b76", "PRTG", "prtg",
+            "Sensors of PRTG, by the notification Execute HTTP Action.", "Monitoring",
+        ),
+        Application(
+            "0b7d496b-c3c4-459e-b3b9-73d5737a37ef", "Graylog", "graylog",
+            "Events of Graylog, by its HTTP notification.", "Logging", create_incidents_for=3,
+        ),
+        Application(
+            "f53676bc-bdef-4a3d-87ba-5e29a8aa1bd2", "Proxmox", "proxmox",
+            "Notifications of Proxmox VE and Proxmox Backup Server, by a webhook target.", "Monitoring",
+        ),
+        Application(
+            "102fde08-03d1-4163-b012-e198e0b49f86", "Netdata", "netdata",
+            "Alerts of Netdata Cloud, by a webhook, and of Netdata Agents.", "Monitoring",
+        ),
+        Application(
             "f39ac3e1-354f-48dd-94be-b0c32b38f577", "Email", "email",
             "Alerts of tools that send mails: the subject names the problem and its state.",
             "Communication",

@@ -95,6 +95,7 @@ class SourceSetup(Table):
     `default_alert_type`: the level of alerts whose source sent none that Tocsin knows; None: not declared.
     `topics`: the topics of Amazon SNS from which it takes messages; None: their signatures are not checked.
     `accepts_get`: alerts are also taken by GET, with their fields in the query.
+    `has_alert_access`: whether a sender may read and change the alerts of the integration with its key.
     """
 
     integration = peewee.ForeignKeyField(Integration, unique=True, on_delete="CASCADE")
@@ -103,6 +104,7 @@ class SourceSetup(Table):
     default_alert_type = peewee.SmallIntegerField(null=True)
     topics = JsonField(null=True)
     accepts_get = peewee.BooleanField(default=False)
+    has_alert_access = peewee.BooleanField(default=False)
     updated_at = UtcField()
 
     @property

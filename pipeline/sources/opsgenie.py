@@ -29,6 +29,8 @@ PRIORITIES = {
 # The actions of a path. None: the request changes no status; it belongs to the open incident of the alias.
 ACTIONS: dict[str, AlertType | None] = {
     "close": AlertType.RESOLVED,
+    # Nothing is deleted: the alert is over.
+    "delete": AlertType.RESOLVED,
     "acknowledge": AlertType.ACKNOWLEDGED,
     "notes": None,
     "message": None,

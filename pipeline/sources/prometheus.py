@@ -10,6 +10,7 @@ from pipeline.alert import ParsedAlert
 from pipeline.sources.reading.body import BadBody, RequestBody, check_payload, parse_time
 from pipeline.sources.reading.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 from pipeline.sources.reading.fields import Level, build_broken, read_optional_level, read_other
+from pipeline.sources.reading.titles import HOST, build_title
 
 KIND = "prometheus"
 
@@ -182,12 +183,12 @@ def _build_shared(group: Group) -> Labels:
 
 def parse_alert(item: Item, group: Group, shared: Labels, omitted: tuple[Reason, ...] = ()) -> ParsedAlert:
     labels, annotations = item.labels or {}, item.annotations or {}
-    name = _get_text(labels, "alertname")
+    summary, description = _get_text(annotations, "summary"), _get_text(annotations, "description", "message")
     resolved = (item.status or group.status) == "resolved"
     level = Level(AlertType.RESOLVED) if resolved else _get_severity(labels)
     return ParsedAlert(
-        message=clean_line(_get_text(annotations, "summary") or name) or "alert without a name",
-        summary=clean_text(_get_text(annotations, "description", "message")),
+        message=clean_line(summary or _build_title(labels, description)) or "alert without a name",
+        summary=clean_text(description),
         alert_type=level.alert_type,
         entity_id=clean_entity_id(item.fingerprint or _format_labels(labels)) or None,
         payload=check_payload(
@@ -209,6 +210,10 @@ def parse_alert(item: Item, group: Group, shared: Labels, omitted: tuple[Reason,
         remarks=(*level.remarks, *omitted),
         has_default_level=level.is_default,
     )
+
+
+def _build_title(labels: Labels, description: str) -> str:
+    return build_title(_get_text(labels, "alertname"), description, _get_text(labels, *HOST))
 
 
 def _get_severity(labels: Labels) -> Level:

@@ -26,23 +26,33 @@ from pipeline.sources import (
     victorops,
 )
 from pipeline.sources.native import (
-    azure,
     cloudevents,
-    cloudwatch,
     datadog,
-    elastalert,
-    elastic,
+    dynatrace,
     grafana,
-    healthchecks,
+    librenms,
     mail,
     nagios,
+    netdata,
     newrelic,
     oncall,
+    proxmox,
+    prtg,
+    sensu,
     sentry,
-    sns,
-    stackdriver,
-    uptime_kuma,
     zabbix,
+)
+from pipeline.sources.native.cloud import azure, cloudwatch, guardduty, sns, stackdriver
+from pipeline.sources.native.logs import elastalert, elastic, graylog, splunk, sumo_logic
+from pipeline.sources.native.probes import (
+    healthchecks,
+    nodeping,
+    pingdom,
+    site24x7,
+    status_cake,
+    uptime_kuma,
+    uptime_robot,
+    uptrends,
 )
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import RequestBody
@@ -150,6 +160,22 @@ NORMALIZERS = (
     Source(oncall.KIND, oncall.parse),
     Source(healthchecks.KIND, healthchecks.parse, headers=FORM_HEADERS),
     Source(cloudevents.KIND, cloudevents.parse, headers=cloudevents.HEADERS),
+    Source(librenms.KIND, librenms.parse, headers=FORM_HEADERS),
+    Source(splunk.KIND, splunk.parse),
+    Source(dynatrace.KIND, dynatrace.parse),
+    Source(uptime_robot.KIND, uptime_robot.parse, headers=FORM_HEADERS),
+    Source(nodeping.KIND, nodeping.parse, headers=FORM_HEADERS),
+    Source(sumo_logic.KIND, sumo_logic.parse),
+    Source(sensu.KIND, sensu.parse),
+    Source(guardduty.KIND, guardduty.parse, uses_setup=True, verify=sns.verify, has_topics=True),
+    Source(uptrends.KIND, uptrends.parse),
+    Source(pingdom.KIND, pingdom.parse),
+    Source(status_cake.KIND, status_cake.parse, headers=FORM_HEADERS),
+    Source(site24x7.KIND, site24x7.parse, headers=FORM_HEADERS),
+    Source(prtg.KIND, prtg.parse, headers=FORM_HEADERS),
+    Source(graylog.KIND, graylog.parse, 2048 * KIB),
+    Source(proxmox.KIND, proxmox.parse),
+    Source(netdata.KIND, netdata.parse),
     Source(mail.KIND, mail.parse),
 )  # fmt: skip
 

@@ -212,7 +212,7 @@ class Request:
         self._future = None
         self._serving.bodies.discard(self)
         self._serving.active.add(self.client)
-        share = self._serving.shares.choose(self._path) or self._serving.shares.others
+        share = self._serving.shares.choose(self._path, self._scope.method) or self._serving.shares.others
         share.run(_Question(self))
 
     def ask(self) -> None:
@@ -314,7 +314,7 @@ class Request:
         self._future = None
         self._arrived_at = time.monotonic()
         self._serving.active.add(self.client)
-        share = self._serving.shares.choose(self._path)
+        share = self._serving.shares.choose(self._path, self._scope.method)
         if share is None:
             self.run()
         elif share is not self._serving.shares.alerts or not self._is_accepted():

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from web.server_interface import ALERT_PATHS, CALLBACK_PATHS, QUESTION_PATHS
+from web.server_interface import ALERT_PATHS, CALLBACK_PATHS, needs_store
 
 log = structlog.get_logger()
 
@@ -109,10 +109,10 @@ class Shares:
         self.health = Share("health", 2, 32)
         self._all = (self.alerts, self.others, self.callbacks, self.health)
 
-    def choose(self, path: str) -> Share | None:
-        """Return the share for this path. None: the answer needs no share, since it is always quick."""
+    def choose(self, path: str, method: str) -> Share | None:
+        """Return the share for a request to this path. None: it needs none, since its answer is quick."""
         if path.startswith(ALERT_PATHS):
-            return self.others if path.startswith(QUESTION_PATHS) else self.alerts
+            return self.others if needs_store(path, method) else self.alerts
         if path.startswith(CALLBACK_PATHS):
             return self.callbacks
         if path == "/healthz":

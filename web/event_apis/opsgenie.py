@@ -27,6 +27,7 @@ IDENTIFIER_TYPES = ("id", "alias")
 NAMES = {
     opsgenie.CREATE: ("Create", "Created alert"),
     "close": ("Close", "Closed alert"),
+    "delete": ("Delete", "Deleted alert"),
     "acknowledge": ("Acknowledge", "Acknowledged alert"),
     "notes": ("Add Note", "Added note to alert"),
     "message": ("Update Message", "Updated message of alert"),
@@ -66,11 +67,16 @@ def create() -> Response:
 @with_errors(describe_error)
 def change(identifier: str, action: str) -> Response:
     """Close or acknowledge an alert, add a note to it, or change its texts."""
-    if action not in opsgenie.ACTIONS:
+    if action not in opsgenie.ACTIONS or action == "delete":
         raise NotFound
     if request.args.get("identifierType", "id") not in IDENTIFIER_TYPES:
         reject("identifierType", f"must be one of {', '.join(IDENTIFIER_TYPES)}")
     return _accept(partial(opsgenie.build_body, action, identifier))
+
+
+def delete(identifier: str) -> Response:
+    """Store a request that resolves an alert and came by DELETE. The caller checked its key."""
+    return _accept(partial(opsgenie.build_body, "delete", identifier))
 
 
 def _accept(rewrite: events.Rewrite | None) -> Response:
@@ -78,10 +84,15 @@ def _accept(rewrite: events.Rewrite | None) -> Response:
         submission = events.ingest(opsgenie.EXTENSION, read_authorization("GenieKey"), rewrite=rewrite)
     except NotFound:
         raise UnknownKey from None
+    return build_acceptance(submission.trace_id)
+
+
+def build_acceptance(request_id: str) -> Response:
+    """Return the answer to a request that creates or changes an alert; "" as ID: it is done already."""
     answer = {
         "result": "Request will be processed",
         "took": get_seconds(request.environ),
-        "requestId": submission.trace_id,
+        "requestId": request_id,
     }
     return build_answer(answer, 202)
 

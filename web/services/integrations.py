@@ -14,6 +14,7 @@ from models.store.peewee_internals import get_values
 from models.tables.accounts import User
 from models.tables.services import Integration, Service, SourceSetup
 from models.tables.teams import Team
+from pipeline.sources import opsgenie
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
@@ -116,7 +117,10 @@ class Integrations(Resource[Integration, Service]):
             "created_by": viewer().user,
             "create_incidents_for": application.create_incidents_for,
         }
-        return super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
+        row = super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
+        if application.extension == opsgenie.EXTENSION:
+            SourceSetup.insert(integration=row.id, has_alert_access=True, updated_at=now()).execute()
+        return row
 
     def change(self, row: Integration, values: dict[str, object]) -> None:
         super().change(row, {**values, **_get_ping_changes(row, values)})
@@ -197,7 +201,9 @@ def _forget_secret(row: Integration) -> None:
 
     With them, all requests of the new tool would be refused.
     """
-    SourceSetup.update(secret=None, topics=None).where(SourceSetup.integration == row.id).execute()
+    SourceSetup.update(secret=None, topics=None, has_alert_access=False).where(
+        SourceSetup.integration == row.id
+    ).execute()
 
 
 class KeyOwnerSchema(Schema):

@@ -10,8 +10,8 @@ from models.domain.enums import AlertType
 from models.domain.facts import SourceFacts
 from models.tables.services import Integration, SourceSetup
 from pipeline.alert import ParsedAlert
-from pipeline.sources import mapping
-from pipeline.sources.native import cloudwatch, sns
+from pipeline.sources import mapping, opsgenie
+from pipeline.sources.native.cloud import sns
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
 from pipeline.sources.table import SOURCES, Source
@@ -29,7 +29,7 @@ MIN_SECRET, MAX_SECRET = 8, 256
 MAX_TOPICS, MAX_TOPIC = 20, 350
 NOT_A_TOPIC = "Must be the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:alarms."
 # Fields that are stored as they are.
-COLUMNS = ("secret", "mapping", "topics", "accepts_get")
+COLUMNS = ("secret", "mapping", "topics", "accepts_get", "has_alert_access")
 LEVEL_NAMES = [level.name.lower() for level in AlertType]
 # An alert without a level says that there is a problem.
 DEFAULT_NAMES = ["critical", "error", "warning", "info"]
@@ -136,14 +136,20 @@ class SourceSetupSchema(Schema):
         max_items=MAX_TOPICS,
         allow_none=True,
         metadata=explain(
-            "Only for `cloudwatch_v2`: the ARNs of the topics of Amazon SNS whose messages it takes. Other"
-            " requests are then refused; null: signatures are not checked."
+            "Only for `cloudwatch_v2` and `guardduty`: the ARNs of the topics of Amazon SNS whose messages it"
+            " takes. Other requests are then refused; null: signatures are not checked."
         ),
     )
     accepts_get = Boolean(
         metadata=explain(
             "true: alerts also come by GET to the webhook URL, with their fields in the query. Only for"
             " applications whose tool can send nothing else, such as `generic` and `json`; default: false."
+        )
+    )
+    has_alert_access = Boolean(
+        metadata=explain(
+            "Only for `opsgenie`: true: a sender may read and change the alerts of this integration with its"
+            " key. A new integration has true."
         )
     )
     updated_at = Moment(
@@ -221,13 +227,16 @@ def update(source_id: str) -> dict[str, object]:
         reject("mapping", f"Only integrations of the kind {mapping.KIND} have a mapping.")
     if values.get("topics"):
         if not _get_source(integration).has_topics:
-            reject("topics", f"Only integrations of the kind {cloudwatch.KIND} have topics.")
+            kinds = " and ".join(kind for kind, source in SOURCES.items() if source.has_topics)
+            reject("topics", f"Only integrations of the kinds {kinds} have topics.")
         # The pattern allows the end of a line after the ARN.
         values["topics"] = [topic.strip() for topic in values["topics"]]
     elif "topics" in values:
         values["topics"] = None
     if values.get("accepts_get") and not _get_source(integration).by_get:
         reject("accepts_get", f"{_get_kind(integration)} sends its alerts with POST.")
+    if values.get("has_alert_access") and _get_kind(integration) != opsgenie.EXTENSION:
+        reject("has_alert_access", f"Only integrations of the kind {opsgenie.EXTENSION} have it.")
     with config_transaction():
         _save(integration, _read_columns(values))
     return _show(integration)
@@ -333,5 +342,6 @@ def _show(integration: Integration) -> dict[str, object]:
         "default_alert_type": None if row.default_level is None else row.default_level.name.lower(),
         "topics": row.topics,
         "accepts_get": bool(row.accepts_get),
+        "has_alert_access": row.has_alert_access,
         "updated_at": row.updated_at,
     }

@@ -9,7 +9,7 @@ what came of them, belong to an account, and no account pushes out what another 
 has verified a message is remembered apart, for all. A receipt that would need too many requests stays
 pending and is left out until its account may ask again; the other receipts of the lane do not wait for it.
 
-Requests go only to addresses that pipeline/sources/native/sns.py allows, through the filter of
+Requests go only to addresses that pipeline/sources/native/cloud/sns.py allows, through the filter of
 workers/delivery/transport/user_hosts.py. If Amazon does not answer, the receipt becomes a dead letter, which
 an incident reports and which can be replayed: the alert may be real.
 """
@@ -27,7 +27,7 @@ from models.domain.reasons import Reason, make_reason
 from models.domain.user_urls import BadUrl
 from models.domain.values import replace
 from models.tables.events import Receipt
-from pipeline.sources.native import sns
+from pipeline.sources.native.cloud import sns
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.table import STORED_SOURCES
 from runtime.settings import Settings

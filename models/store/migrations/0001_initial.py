@@ -101,7 +101,7 @@ integration: unique_id char(36) unique, service -> service cascade, application 
     is_missing boolean, is_extended boolean, creation_date time;
 source_setup: integration -> integration cascade unique, secret char(256) null, mapping json null,
     default_alert_type smallint null, topics json null, accepts_get boolean,
-    updated_at time;
+    has_alert_access boolean, updated_at time;
 deleted_integration: unique_id char(36), team -> team cascade, service char(36), name char(255),
     summary text, creation_date time, integration_key char(36), is_enabled boolean,
     integration_type smallint;

@@ -18,6 +18,7 @@ from pipeline.sources.reading.fields import (
     read_level,
     read_optional_level,
 )
+from pipeline.sources.reading.names import to_snake_case
 
 KIND = "datadog"
 
@@ -35,14 +36,15 @@ _STATE = re.compile(r"\[(Re-)?(Triggered|Warn|No Data|Recovered|Renotify)( on [^
 
 def _is_known(data: Fields) -> bool:
     keys = ("alert_transition", "alert_cycle_key", "aggreg_key", "alert_id", "event_type")
-    return data.has(*keys) or _STATE.search(data.text("title")[:1_000]) is not None
+    return to_snake_case(data).has(*keys) or _STATE.search(data.text("title")[:1_000]) is not None
 
 
-def _read(data: Fields) -> list[ParsedAlert]:
+def _read(sent: Fields) -> list[ParsedAlert]:
+    data = to_snake_case(sent)
     title = data.text("title", "alert_title")[:1_000]
     return [
         build_alert(
-            data.value,
+            sent.value,
             _read_level(data, title),
             message=_STATE.sub("", _PRIORITY.sub("", title)) or title,
             summary=data.text("body", "event_msg", "text_only_msg"),

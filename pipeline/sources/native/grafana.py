@@ -25,6 +25,7 @@ from pipeline.sources.reading.fields import (
     read_optional_level,
     to_text,
 )
+from pipeline.sources.reading.titles import HOST, build_title
 
 KIND = "grafana"
 
@@ -36,6 +37,8 @@ STATES = {
     "paused": AlertType.INFO,
     "pending": AlertType.INFO,
 }
+# Alerts that Grafana makes itself when a rule has no data. The name of the rule is in another label.
+WITHOUT_DATA = {"DatasourceNoData": "no data", "DatasourceError": "error of the data source"}
 LINKS = (
     ("Runbook", "annotations.runbook_url"),
     ("Dashboard", "dashboardURL"),
@@ -79,7 +82,7 @@ def _read_item(item: Fields, group_status: str, shared: Value) -> ParsedAlert:
         {**shared, **item.value},
         # No label is usual, as for Alertmanager.
         Level(AlertType.RESOLVED) if resolved else read_optional_level(item.text("labels.severity")),
-        message=item.text("annotations.summary", "labels.alertname"),
+        message=_build_title(item),
         summary=item.text("annotations.description", "annotations.message", "valueString"),
         entity=item.text("fingerprint") or _format_labels(item.get("labels")),
         links=[(text, item.text(path)) for text, path in LINKS],
@@ -88,6 +91,15 @@ def _read_item(item: Fields, group_status: str, shared: Value) -> ParsedAlert:
     if not image:
         return alert
     return replace(alert, images=({"image_src": image, "image_url": image, "image_text": ""},))
+
+
+def _build_title(item: Fields) -> str:
+    alertname, rule = item.text("labels.alertname"), item.text("labels.rulename")
+    if rule and alertname in WITHOUT_DATA:
+        return f"{rule}: {WITHOUT_DATA[alertname]}"
+    description = item.text("annotations.description", "annotations.message")
+    host = item.text(*(f"labels.{name}" for name in HOST))
+    return item.text("annotations.summary") or build_title(alertname, description, host)
 
 
 def _format_labels(labels: object) -> str:

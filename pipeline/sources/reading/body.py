@@ -11,6 +11,7 @@ import msgspec
 from models.domain.facts import NO_SETUP, SourceFacts
 from models.domain.reasons import Reason
 from pipeline.sources.reading.cleaning import TooDeep, clean_payload
+from pipeline.sources.reading.type_errors import describe_type_error
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ class RequestBody:
         try:
             return msgspec.convert(plain, decoder.type, strict=decoder.strict)
         except msgspec.ValidationError as error:
-            raise BadBody(*_split_error(error)) from error
+            raise BadBody(*describe_type_error(str(error))) from error
         except RecursionError as error:
             raise BadBody("", "is nested too deeply") from error
         except UnicodeEncodeError as error:
@@ -112,7 +113,7 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         if "out of range" not in str(error):
-            raise BadBody(*_split_error(error)) from error
+            raise BadBody(*describe_type_error(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     except RecursionError as error:
@@ -126,7 +127,7 @@ def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
         )
         return msgspec.convert(plain, decoder.type, strict=decoder.strict)
     except msgspec.ValidationError as error:
-        raise BadBody(*_split_error(error)) from error
+        raise BadBody(*describe_type_error(str(error))) from error
     except RecursionError as error:
         raise BadBody("", "is nested too deeply") from error
     except ValueError as error:
@@ -140,12 +141,6 @@ def _parse_integer(digits: str) -> int | str:
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return the field and the problem of msgspec's "Expected `str`, got `int` - at `$.message`"."""
-    problem, _, path = str(error).partition(" - at `")
-    return path.rstrip("`").removeprefix("$").lstrip("."), problem
 
 
 def check_payload(payload: Mapping[str, object], field: str = "payload") -> dict[str, object]:

@@ -22,11 +22,11 @@ FIXED_LEVELS = {"generic", "heartbeat", "httphealthcheck"}
 # Alerts without a status: they end at the time that they say, if they are not sent again.
 ENDED_BY_TIME = {"alertmanager"}
 # ElastAlert reports nothing but problems.
-WITHOUT_RESOLVE = {"elastalert"} | ENDED_BY_TIME
+WITHOUT_RESOLVE = {"elastalert", "graylog"} | ENDED_BY_TIME
 # All pings of an integration are about one entity.
 WITHOUT_OTHER = {"heartbeat"}
 # The bodies have no field for the time of the problem. Zabbix 6.0 has no macro for it.
-WITHOUT_TIME = {"opsgenie", "oncall", "zabbix"}
+WITHOUT_TIME = {"opsgenie", "oncall", "zabbix", "librenms", "dynatrace", "nodeping", "statuscake", "prtg"}
 
 FIXTURES = list_fixtures()
 # The same problem fires and repeats, also in other forms of the same tool: legacy_fires, legacy_repeats ...

@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from models.domain.facts import SourceFacts
-from pipeline.sources.native import sns
+from pipeline.sources.native.cloud import sns
 from pipeline.sources.reading.body import RequestBody
 from pipeline.sources.table import SOURCES
 from tests.support.delivery.amazon import (

@@ -49,7 +49,9 @@ APPLICATION = keys(
     " application_type categories documentation_link is_active"
 )
 ADDED = keys("unique_id kind creation_date")
-SOURCE_SETUP = keys("kind is_signed has_secret mapping default_alert_type topics accepts_get updated_at")
+SOURCE_SETUP = keys(
+    "kind is_signed has_secret mapping default_alert_type topics accepts_get has_alert_access updated_at"
+)
 HEALTH = keys("last_request_at last_alert rates dead_letters unread refused unheard silence")
 OUTBOUND = keys("url secret failures retry_at")
 OUTBOUND_DELIVERY = keys("unique_id incident event_type state reason attempts creation_date last_attempt_at")

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from pipeline.sources.native import sns
+from pipeline.sources.native.cloud import sns
 from workers.alerts.amazon import AmazonClient
 from workers.delivery.transport.user_hosts import UserHosts
 from workers.delivery.transport.watchdog import HostAddress, resolve

@@ -80,7 +80,7 @@ RULES = {
     r"Not (a|an|the) .*|Must (be a URL that|have a host and|have port) .*": "by the type of the contact",
     r"Only outbound integrations have a target\.": "the type of the integration",
     r"Only integrations of the kind json have a mapping\.": "the kind of the integration",
-    r"Only integrations of the kind cloudwatch_v2 have topics\.": "the kind of the integration",
+    r"Only integrations of the kinds .* have topics\.": "the kind of the integration",
     r".* does not sign its requests\.": "the kind of the integration",
     r"The application of this integration takes no alerts\.": "the kind of the integration",
     r"An account can have at most [0-9]+ targets\.": "the largest number of objects",

@@ -131,7 +131,7 @@ def test_alerts_without_labels_are_refused_and_the_others_are_stored(push):
     [
         ([], "body has no alert with labels"),
         ([{}], "body has no alert with labels"),
-        ({"alerts": []}, "body Expected `array`, got `object`"),
+        ({"alerts": []}, "body must be a list, not an object"),
     ],
 )
 def test_a_body_without_alerts_is_refused_with_its_reason(push, body, why):

@@ -141,7 +141,7 @@ def test_the_alert_id_of_the_status_closes_the_alert_too(send):
     ("path", "body", "why"),
     [
         ("/v2/alerts", {}, "message may not be blank"),
-        ("/v2/alerts", [], "body Expected `object`, got `array`"),
+        ("/v2/alerts", [], "body must be an object, not a list"),
         (close(action="notes"), {}, "note may not be blank"),
         (close(kind="tiny"), {}, "identifierType must be one of id, alias"),
     ],
@@ -152,7 +152,7 @@ def test_a_wrong_request_is_refused_with_its_reason(send, path, body, why):
     assert (answer.status_code, answer.json["message"]) == (422, why)
 
 
-@pytest.mark.parametrize("action", ["snooze", "assign", "x"])
+@pytest.mark.parametrize("action", ["assign", "delete", "x"])
 def test_other_actions_are_not_found(send, action):
     assert send(close(action=action), {}).status_code == 404
 

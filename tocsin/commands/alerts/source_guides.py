@@ -4,26 +4,13 @@
 `.ci/write_docs.py` makes docs/sources/ of them and of the catalogue of applications.
 """
 
-from dataclasses import dataclass
+from tocsin.commands.alerts.guides import clouds, hosts, logs, probes
+from tocsin.commands.alerts.guides.guide import Guide
 
 SIGNED = (
     "To have the requests checked, create a secret: POST /api/tocsin/integrations/ID/source/secret/."
     " Requests without a valid signature are then stored, refused, and notify nobody."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Guide:
-    """`steps` are done in the tool, in order. `paste` is a text for it, in the language `language`.
-
-    `entity` says what names the problem, and `notes` what else people should know.
-    """
-
-    steps: tuple[str, ...]
-    entity: str
-    paste: str = ""
-    language: str = "json"
-    notes: tuple[str, ...] = ()
 
 
 _NAGIOS_ENTITY = "the host, and the service if there is one"
@@ -37,7 +24,12 @@ GUIDES: dict[str, Guide] = {
         "the fingerprint of the alert",
         "receivers:\n  - name: tocsin\n    webhook_configs:\n      - url: URL\n        send_resolved: true",
         "yaml",
-        ("Without the label `severity`, an alert is critical. `page` is critical too, `high` is an error.",),
+        (
+            "Without the label `severity`, an alert is critical. `page` is critical too, `high` is an error.",
+            "Without the annotation `summary`, the title is the alertname with the first line of"
+            " `description` or"
+            " `message`, and the host.",
+        ),
     ),
     "grafana": Guide(
         (
@@ -49,6 +41,7 @@ GUIDES: dict[str, Guide] = {
         notes=(
             "Each alert of a group is one alert, with its own status.",
             "Without the label `severity`, an alert is critical.",
+            "DatasourceNoData and DatasourceError have the name of the rule as title.",
             f"Grafana 12 and later sign: HMAC Signature, header X-Grafana-Alerting-Signature. {SIGNED}",
             "A header for the timestamp must be named X-Grafana-Alerting-Timestamp.",
         ),
@@ -110,7 +103,12 @@ GUIDES: dict[str, Guide] = {
             "Add a notification rule with this script as its method, and the webhook URL as first parameter.",
         ),
         _NAGIOS_ENTITY,
-        notes=_NAGIOS_NOTES,
+        notes=(
+            *_NAGIOS_NOTES,
+            "A script of your own may post the variables of the notification as JSON, such as"
+            " NOTIFY_HOSTNAME and"
+            " NOTIFY_SERVICEDESC, with or without the prefix.",
+        ),
     ),
     "centreon": Guide(
         (
@@ -136,7 +134,7 @@ GUIDES: dict[str, Guide] = {
         '  "link": "$LINK",\n  "snapshot": "$SNAPSHOT",\n  "tags": "$TAGS"\n}',
         notes=(
             "Triggered has the level of the monitor's priority, and is critical without one.",
-            "Warn is a warning, No Data an error. Forms are read too.",
+            "Warn is a warning, No Data an error. Forms are read too, and names of fields in camelCase.",
         ),
     ),
     "sentry": Guide(
@@ -171,6 +169,8 @@ GUIDES: dict[str, Guide] = {
             " person opens the link of the alert that asks to confirm the subscription.",
             "Raw message delivery and events of EventBridge have no signature. They are read without topics"
             " only.",
+            "The title says the reason of the state, and a link leads to the alarm in the console of its"
+            " region.",
             "Other messages than alarms are critical alerts, and their trace says so.",
         ),
     ),
@@ -187,8 +187,16 @@ GUIDES: dict[str, Guide] = {
             "Add an action of the type Webhook to an action group, with the webhook URL.",
             "Turn on Enable the common alert schema.",
         ),
-        "the alertId, which is the same when the alert fires and when it is resolved",
-        notes=("Sev0 and Sev1 are critical, Sev2 is an error, Sev3 a warning.",),
+        "the alertId, which is the same when the alert fires and when it is resolved; in an older schema, the"
+        " rule and what it watches",
+        notes=(
+            "Sev0 and Sev1 are critical, Sev2 is an error, Sev3 a warning.",
+            "The older schemas are read too: metric alerts, activity log, service and resource health, log"
+            " searches, budgets. Alerts on logs, on activities and on budgets report no end: let the service"
+            " resolve incidents by itself after a time.",
+            "Budgets and classic metric alerts have no severity, and are critical.",
+            "Planned maintenance and autoscaling are notes.",
+        ),
     ),
     "stackdriver": Guide(
         (
@@ -209,6 +217,13 @@ GUIDES: dict[str, Guide] = {
         '  "rule_id": "{{rule.id}}",\n  "rule_name": "{{rule.name}}",\n  "alert_id": "{{alert.id}}",\n'
         '  "action_group": "{{alert.actionGroup}}",\n  "severity": "critical",\n'
         '  "reason": "{{context.reason}}",\n  "date": "{{date}}",\n  "url": "{{rule.url}}"\n}',
+        notes=(
+            "The names of the fields can be in camelCase too.",
+            "A webhook action of Watcher needs a body with the field `watch_id`, such as"
+            ' {"watch_id": "{{ctx.watch_id}}", "execution_time": "{{ctx.execution_time}}"}. `key`,'
+            " `severity` and"
+            " `message` are read too. Watcher reports no end: let the service resolve incidents by itself.",
+        ),
     ),
     "elastalert": Guide(
         ("Add the text below to your rules.",),
@@ -240,6 +255,10 @@ GUIDES: dict[str, Guide] = {
             " of the type.",
         ),
     ),
+    **clouds.GUIDES,
+    **hosts.GUIDES,
+    **logs.GUIDES,
+    **probes.GUIDES,
     "email": Guide(
         (
             "Let the listener receive mails: docs/operators/mail-in.md.",

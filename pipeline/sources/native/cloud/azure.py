@@ -1,4 +1,4 @@
-"""Alerts of Azure Monitor in the common alert schema.
+"""Alerts of Azure Monitor in the common alert schema. azure_older.py reads the older ones.
 
 learn.microsoft.com, "Common alert schema". `alertId` is that of the instance of the alert: the same when it
 fires and when it is resolved. `originAlertId` differs between the two for some kinds of monitors.
@@ -6,6 +6,7 @@ fires and when it is resolved. `originAlertId` differs between the two for some 
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
+from pipeline.sources.native.cloud.azure_older import is_older, read_older
 from pipeline.sources.reading.fields import Fields, Level, as_parser, build_alert, read_level
 
 KIND = "microsoftazure"
@@ -21,10 +22,16 @@ PORTAL = "https://portal.azure.com/#resource"
 
 
 def _is_known(data: Fields) -> bool:
+    return _is_common(data) or is_older(data)
+
+
+def _is_common(data: Fields) -> bool:
     return data.has("data.essentials.alertId", "data.essentials.originAlertId")
 
 
 def _read(data: Fields) -> list[ParsedAlert]:
+    if not _is_common(data):
+        return read_older(data)
     found = data.within("data.essentials")
     resolved = found.text("monitorCondition").lower() == "resolved"
     target = found.text("alertTargetIDs")

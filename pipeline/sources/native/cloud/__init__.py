@@ -1,0 +1,1 @@
+"""The normalizers of the alarms of cloud providers."""

@@ -1,0 +1,1 @@
+"""The normalizers of tools that search logs."""
