@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from models.tables.stakeholders import StakeholderAddress
 from tests.support.stores import get_settings
-from tocsin.commands.account import accounts
+from tocsin.commands import writing
 from tocsin.commands.account.stakeholders import stakeholders as command
 from web.account import stakeholders
 
@@ -64,8 +64,8 @@ def run(world, home, monkeypatch):
     """run(argument, ...): the command in this process, with the store of the test."""
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
+    monkeypatch.setattr(writing, "open_store", lambda *_: None)
+    monkeypatch.setattr(writing, "require_schema", lambda *_: None)
     account = ("--account", world.account.account_identifier)
     return lambda *arguments: CliRunner().invoke(command, [*arguments, *account])
 

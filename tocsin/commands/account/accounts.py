@@ -1,8 +1,6 @@
 """Commands for accounts, users and their tokens, for operators with access to this machine."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import click
@@ -10,22 +8,14 @@ import click
 from models.domain.enums import AccountRole
 from models.people import offboarding, provisioning
 from models.sign_in import audit, people
-from models.store.migrate import require_schema
-from models.store.opening import open_store
-from models.store.store import connection, store
-from models.tables.accounts import Account, Token, User
+from models.store.store import store
+from models.tables.accounts import Token, User
 from runtime.settings import load
+from tocsin.commands.names import find_account, find_user
+from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import to_printable
-from tocsin.commands.read_only import require_data
-from tocsin.server.first_start import build_sign_in_url
-
-# Who does what a command does, in the audit list.
-COMMAND = "command line"
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-account_option = click.option(
-    "--account", "account_id", help="Identifier of the account, if there is more than one."
-)
+from tocsin.commands.writing import COMMAND, write_transaction
+from tocsin.server.sign_in_url import build_sign_in_url
 
 
 @click.group()
@@ -55,7 +45,7 @@ def add_account(name: str, email: str, as_json: bool) -> None:
 def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
     """Make a user the owner of the account. The previous owner becomes an admin. Teams keep their owners."""
     with write_transaction():
-        new_owner = _find_user(email, account_id)
+        new_owner = find_user(email, account_id)
         if new_owner.role == AccountRole.OWNER:
             raise click.ClickException(to_printable(f"{email} already owns {new_owner.account.name}"))
         old_owner = offboarding.transfer_ownership(new_owner.account, new_owner)
@@ -88,7 +78,7 @@ def user() -> None:
 def create_sign_in_link(email: str, account_id: str | None, as_json: bool) -> None:
     """Create a link that signs a user in to the pages, once and within an hour."""
     with write_transaction():
-        url = build_sign_in_url(load(), _find_user(email, account_id), COMMAND)
+        url = build_sign_in_url(load(), find_user(email, account_id), COMMAND)
     print_result({"link": url}, as_json)
 
 
@@ -102,7 +92,7 @@ def reset_sign_in(email: str, account_id: str | None, as_json: bool) -> None:
     API tokens stay: see `tocsin token revoke`.
     """
     with write_transaction():
-        found = _find_user(email, account_id)
+        found = find_user(email, account_id)
         people.reset(found, store().now(), COMMAND)
     print_result({"username": found.username, "sign_in": "reset"}, as_json)
 
@@ -143,7 +133,7 @@ def create_token(email: str, account_id: str | None, name: str, days: int | None
     with write_transaction():
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
-        found = _find_user(email, account_id)
+        found = find_user(email, account_id)
         token_text = provisioning.issue_token(found, name, now, expires_at)
         audit.record(found, "token_created", now, actor=COMMAND, detail=name)
     print_result({"token": token_text}, as_json)
@@ -188,43 +178,6 @@ def revoke_token(number: int) -> None:
         Token.update(revoked_at=now).where(Token.id == number).execute()
         audit.record(row.user, "token_revoked", now, actor=COMMAND, detail=row.name)
     click.echo(f"revoked {number}")
-
-
-@contextmanager
-def write_transaction() -> Iterator[None]:
-    """Open the database in a write transaction."""
-    settings = load()
-    require_data(settings)
-    open_store(settings.database_url, settings.home)
-    require_schema()
-    with connection(), store().write_transaction():
-        yield
-
-
-def find_account(identifier: str | None) -> Account:
-    found = list(
-        Account.select().where(Account.account_identifier == identifier) if identifier else Account.select()
-    )
-    if not found:
-        raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
-    if len(found) > 1:
-        known = ", ".join(f"{row.account_identifier} ({row.name})" for row in found)
-        raise click.UsageError(to_printable(f"choose an account with --account: {known}"))
-    return found[0]
-
-
-def _find_user(email: str, account_id: str | None) -> User:
-    query = User.select(User, Account).join(Account).where(User.email == email, User.removed_at.is_null())
-    if account_id:
-        query = query.where(Account.account_identifier == account_id)
-    found = list(query)
-    if not found:
-        raise click.ClickException(f"no user {email}")
-    if len(found) > 1:
-        raise click.UsageError(
-            f"{email} is a user of more than one account: choose the account with --account"
-        )
-    return found[0]
 
 
 def check_address(email: str) -> str:

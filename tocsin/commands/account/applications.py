@@ -9,7 +9,9 @@ from models.domain.identity import is_uuid
 from models.services import added_applications
 from models.store.store import store
 from models.tables.services import AddedApplication
-from tocsin.commands.account.accounts import account_option, as_json_option, find_account, write_transaction
+from tocsin.commands.names import find_account
+from tocsin.commands.options import account_option, as_json_option
+from tocsin.commands.writing import write_transaction
 
 
 @click.group()

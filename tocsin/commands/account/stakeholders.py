@@ -7,15 +7,11 @@ import click
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.stakeholders import StakeholderAddress
-from tocsin.commands.account.accounts import (
-    account_option,
-    as_json_option,
-    check_address,
-    find_account,
-    print_result,
-    write_transaction,
-)
+from tocsin.commands.account.accounts import check_address, print_result
+from tocsin.commands.names import find_account
+from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import to_printable
+from tocsin.commands.writing import write_transaction
 
 
 @click.group()

@@ -1,27 +1,22 @@
 """`tocsin ack` and `resolve` change an incident in the name of the command."""
 
-import socket
-
 import click
-import structlog
 
-from models.domain.effects import Author, Effect
-from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.effects import Effect
+from models.domain.enums import IncidentStatus
 from models.domain.facts import IncidentContext
 from models.domain.reasons import make_reason
 from models.reports import trace_ids
-from models.store.migrate import require_schema
-from models.store.opening import open_store
-from models.store.store import connection, store
+from models.store.store import store
 from models.tables.incidents import Incident
 from models.write.change_incident import change_incident
 from pipeline import incidents as decisions
-from runtime import logs
 from runtime.redis_socket import get_url
-from runtime.settings import load
-from tocsin.commands.account.accounts import account_option, find_account
+from tocsin.commands.names import find_account
+from tocsin.commands.options import account_option
 from tocsin.commands.output import to_printable
-from tocsin.commands.read_only import BadArguments, require_data
+from tocsin.commands.read_only import BadArguments
+from tocsin.commands.writing import build_author, open_for_writing
 from workers import queue
 
 
@@ -46,12 +41,7 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
     number = trace_ids.parse_number(reference)
     if number is None:
         raise BadArguments(f"{reference} is not the number of an incident: write a number such as 12")
-    settings = load()
-    if not structlog.is_configured():
-        logs.configure("error", "command")
-    require_data(settings)
-    open_store(settings.database_url, settings.home)
-    author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
+    author = build_author()
     if to is IncidentStatus.ACKNOWLEDGED:
         why = make_reason("acknowledged_by_command", by=author.name)
     else:
@@ -62,8 +52,7 @@ def _change_status(reference: str, account_id: str | None, to: IncidentStatus) -
             raise click.ClickException(f"incident #{number} is resolved already")
         return decisions.change_status(context, to, why)
 
-    with connection(), queue.connected(settings.redis_url or get_url(settings.home)):
-        require_schema()
+    with open_for_writing() as settings, queue.connected(settings.redis_url or get_url(settings.home)):
         account = find_account(account_id)
         row = Incident.get_or_none(Incident.account == account, Incident.incident_number == number)
         before = row and change_incident(row.id, author, decide, store().now(), queue.enqueue_deliveries)

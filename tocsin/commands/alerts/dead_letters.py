@@ -23,7 +23,7 @@ from pipeline.topology import build_segments, find_segment
 from runtime import logs
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, load
-from tocsin.commands.account.accounts import as_json_option
+from tocsin.commands.options import as_json_option
 from tocsin.commands.output import format_table, to_printable
 from tocsin.commands.read_only import require_data
 from workers import queue

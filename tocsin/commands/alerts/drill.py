@@ -1,31 +1,25 @@
 """`tocsin drill`: page through the real pipeline, and report who acknowledged, and how fast."""
 
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 
 import click
-import structlog
 
-from models.domain.effects import Author
-from models.domain.enums import AuthorKind
 from models.reports.alert_trace import name_channel
 from models.reports.drill_report import DrillReport, build_drill_report
-from models.store.migrate import require_schema
-from models.store.opening import open_store
-from models.store.store import connection, store
+from models.store.store import store
 from models.tables.accounts import Account
 from models.tables.incidents import Drill
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
-from runtime import logs
 from runtime.redis_socket import get_url
-from runtime.settings import load
-from tocsin.commands.account.accounts import account_option, as_json_option, find_account
+from tocsin.commands.names import find_account
+from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import to_json, to_printable
-from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, require_data
+from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments
+from tocsin.commands.writing import build_author, open_for_writing
 from web.operations import drills
 from workers import queue
 
@@ -56,13 +50,7 @@ def drill(
 
     Exit code: 0 if somebody acknowledged, 1 if not.
     """
-    settings = load()
-    if not structlog.is_configured():
-        logs.configure("error", "command")
-    require_data(settings)
-    open_store(settings.database_url, settings.home)
-    with connection():
-        require_schema()
+    with open_for_writing() as settings:
         with queue.connected(settings.redis_url or get_url(settings.home)):
             started = _start(find_account(account_id), policy_name, service_name)
         report = build_drill_report(started)
@@ -93,9 +81,8 @@ def _start(account: Account, policy_name: str, service_name: str | None) -> Dril
     service = services.first()
     if service is None:
         raise BadArguments("the team of the policy has no such service: a drill needs one")
-    author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
     with store().write_transaction():
-        started = drills.start(policies[0], service, author, store().now())
+        started = drills.start(policies[0], service, build_author(), store().now())
     if started is None:
         raise click.ClickException(f"the account has {drills.MAX_OPEN} drills that have not ended")
     return started

@@ -9,9 +9,8 @@ import click
 
 from models.reports import recent
 from models.reports.recent import RecentAlert, RecentIncident
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.account.oncall import account_option as accounts_option
-from tocsin.commands.account.oncall import find_accounts
+from tocsin.commands.names import find_accounts
+from tocsin.commands.options import accounts_option, as_json_option
 from tocsin.commands.output import format_table, shorten, to_json
 from tocsin.commands.read_only import open_read_only
 

@@ -23,9 +23,9 @@ from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody
 from pipeline.sources.table import SOURCES
-from tocsin.commands.account.accounts import as_json_option
 from tocsin.commands.account.oncall import NOBODY
 from tocsin.commands.alerts.why import format_rule, format_stages
+from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import format_table, shorten, to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadArguments, open_read_only
 from tocsin.commands.times import ZoneType, parse_time
@@ -101,7 +101,7 @@ class DurationType(click.ParamType):
     help="E-mail address or username of a person who must be notified; may be repeated.",
 )
 @click.option("--zone", type=ZoneType(), default="UTC", show_default=True, help="Time zone of all times.")
-@click.option("--account", "account_id", help="Identifier of the account, if there is more than one.")
+@account_option
 @as_json_option
 def simulate(
     *,

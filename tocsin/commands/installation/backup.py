@@ -16,7 +16,7 @@ from models.store.opening import open_store
 from models.store.store import connection, store
 from runtime import logs
 from runtime.settings import load
-from tocsin.commands.account.accounts import as_json_option
+from tocsin.commands.options import as_json_option
 from tocsin.commands.output import to_json, to_printable
 from tocsin.server.supervisor import claim_lock
 

@@ -3,7 +3,7 @@
 import click
 
 from models.links import signed_links
-from tocsin.commands.account.accounts import write_transaction
+from tocsin.commands.writing import write_transaction
 
 
 @click.command("rotate-link-key")

@@ -9,7 +9,7 @@ from models.domain.applications import GENERIC
 from models.tables.services import AddedApplication
 from tests.support.processes import tocsin
 from tests.support.stores import get_settings
-from tocsin.commands.account import accounts
+from tocsin.commands import writing
 from tocsin.commands.account.applications import application
 
 BROUGHT = "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de"
@@ -20,8 +20,8 @@ def run(world, home, monkeypatch):
     """run(argument, ...): the command in this process for Alice's account, with the store of the test."""
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
+    monkeypatch.setattr(writing, "open_store", lambda *_: None)
+    monkeypatch.setattr(writing, "require_schema", lambda *_: None)
     own = ("--account", world.account.account_identifier)
     return lambda *arguments: CliRunner().invoke(application, [*arguments, *own])
 
