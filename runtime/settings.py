@@ -66,6 +66,7 @@ SETTINGS = (
     Setting("trusted_proxies", "", parse_optional_networks, "networks of reverse proxies, for example 10.0.0.0/8, separated by commas: their X-Forwarded-For is believed"),
     Setting("database_url", "", build_url_parser("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
     Setting("redis_url", "", parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
+    Setting("user", "", parse_text, "e-mail address or username of the person who runs commands on this host: for `tocsin incidents --mine`, and the author of their changes"),
     Setting("owner_email", "owner@localhost", parse_email, "e-mail address of the first account's owner; applied when it is set or changed"),
     Setting("web_threads", "64", parse_count, "alerts that one web process handles at the same time; half as many other requests"),
     Setting("worker_threads", "4", parse_count, "queue messages that one worker processes at the same time"),
@@ -133,6 +134,7 @@ class Settings:
     trusted_proxies: tuple[str, ...]
     database_url: str
     redis_url: str
+    user: str
     owner_email: str
     web_threads: int
     worker_threads: int

@@ -1,6 +1,6 @@
 """Open the database for commands. Those that only read neither create nor change it.
 
-Their exit codes are listed in docs/operating.md.
+Their exit codes are listed in docs/commands.md.
 """
 
 import importlib

@@ -3,22 +3,23 @@
 
 from typing import Any
 
+from models.contacts import invitations
 from models.contacts.messages import create_invitation, find_last_invitation
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.domain.enums import AccountRole, TeamRole
+from models.domain.enums import AccountRole
 from models.people import provisioning
-from models.store.ids import make_uuid
 from models.store.store import store
-from models.tables.accounts import Account, get_display_name
+from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon
-from web.account.members import require_grantable, require_unused
+from web.account.members import require_grantable
 from web.account.message_limits import MIN_INTERVAL, count_invitation
 from web.http import access, audited, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
+from web.teams.teams import MEMBERS
 from workers import queue
 
 
@@ -99,13 +100,27 @@ def _find_team(account: Account, team_id: str) -> Team:
 
 def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     role = AccountRole(person.pop("role", AccountRole.USER))
-    require_grantable(role)
     email = person.pop("email")
-    require_unused(account, email)
+    known = provisioning.find_member(account, email)
+    if known is not None:
+        return _add(team, known)
+    require_grantable(role)
     count_invitation(viewer().user, email)
-    user = provisioning.create_user(account, email, role, now(), **person)
-    create_invitation(user, get_display_name(viewer().user), now())
-    audited.record(user, "invited", f"as {role.name.lower()} into {team.name}")
-    return TeamMember.create(
-        unique_id=make_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
-    )
+    inviter = get_display_name(viewer().user)
+    member = invitations.invite(account, team, email, role, inviter, now(), **person)
+    audited.record(member.user, "invited", f"as {role.name.lower()} into {team.name}")
+    return member
+
+
+def _add(team: Team, user: User) -> TeamMember:
+    """Return the membership of a member of the account, or create it with the role user.
+
+    The role and the names in the account stay as they are, and no mail is sent.
+    """
+    found: TeamMember | None = TeamMember.get_or_none(TeamMember.team == team, TeamMember.user == user)
+    if found is not None:
+        return found
+    access.require_permission(viewer(), team.id, MEMBERS.permissions.write)
+    member = invitations.add_to_team(team, user, now())
+    audited.record_rights(user, "team_changed", f"into {team.name}")
+    return member

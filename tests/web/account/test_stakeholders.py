@@ -77,8 +77,10 @@ def test_the_command_changes_the_list(run):
     }
     again = run("add", "press@example.org", "Press")
     assert (again.exit_code, again.output.strip()) == (1, "Error: press@example.org is in the list already")
-    assert run("list").output == "press@example.org  Press\n"
-    assert json.loads(run("list", "--json").output) == [{"email": "press@example.org", "name": "Press"}]
+    assert run("list").output == "E-MAIL             NAME\npress@example.org  Press\n"
+    assert json.loads(run("list", "--json").output) == {
+        "results": [{"email": "press@example.org", "name": "Press"}]
+    }
     assert run("add", "nobody", "x").exit_code == 2
 
     assert run("remove", "PRESS@example.org").exit_code == 0

@@ -24,11 +24,12 @@ from schedules.oncall import shifts
 from schedules.oncall.local_time import get_zone, list_zone_warnings
 from tocsin.commands.names import find_accounts
 from tocsin.commands.options import accounts_option, as_json_option
-from tocsin.commands.output import format_table, shorten, to_json, to_printable
+from tocsin.commands.output import format_table, get_width, print_json, shorten, to_printable
 from tocsin.commands.read_only import BadArguments, NoResult, open_read_only
 from tocsin.commands.times import ZoneType, parse_time
 
 NOBODY = "NOBODY"
+HEADINGS = ("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT")
 
 Row = TypeVar("Row", bound=Table)
 
@@ -63,7 +64,7 @@ def oncall(
         # The forms of the answers over HTTP need the interface, which takes longest to load.
         from tocsin.commands.account.oncall_json import build_json
 
-        click.echo(to_json({"at": at, "accounts": [build_json(account) for account in accounts]}))
+        print_json({"at": at, "accounts": [build_json(account) for account in accounts]})
         return
     for text in format_lines(accounts, at, zone):
         click.echo(to_printable(text))
@@ -164,7 +165,7 @@ def format_lines(accounts: Sequence[AccountOnCall], at: datetime, zone: ZoneInfo
             for row in _build_rows(each.team, schedule, current, found.config, zone)
         ]
         if rows:
-            yield from format_table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
+            yield from format_table(rows, HEADINGS, get_width())
         else:
             yield "no schedules"
         for each in found.teams:

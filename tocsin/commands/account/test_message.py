@@ -1,6 +1,5 @@
 """`tocsin test-message`: send a test message in the same way as a notification."""
 
-import json
 import sys
 from datetime import datetime
 
@@ -15,7 +14,7 @@ from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from tocsin.commands.names import find_user
 from tocsin.commands.options import account_option, as_json_option
-from tocsin.commands.output import to_printable
+from tocsin.commands.output import print_json_list, to_printable
 from tocsin.commands.writing import open_for_writing
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM
@@ -33,9 +32,10 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
     with open_for_writing() as settings:
         deliver.configure(settings)
         results = [send_test(contact) for contact in list_contacts(find_user(who, account_id))]
-    for result in results:
-        text = f"{result['contact']}: {result['outcome']} ({result['message_id']})"
-        click.echo(json.dumps(result) if as_json else to_printable(text))
+    if as_json:
+        print_json_list(results)
+    for result in () if as_json else results:
+        click.echo(to_printable(f"{result['contact']}: {result['outcome']} ({result['message_id']})"))
     sys.exit(0 if all(result["state"] == "sent" for result in results) else 1)
 
 

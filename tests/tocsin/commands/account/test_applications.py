@@ -33,7 +33,7 @@ def test_an_id_is_added_listed_and_removed(run):
 
     assert [one.exit_code for one in (added, listed, removed)] == [0, 0, 0]
     assert added.output == f"added {BROUGHT} as grafana\n"
-    assert listed.output == f"{BROUGHT}  grafana\n"
+    assert listed.output.splitlines()[1:] == [f"{BROUGHT}  grafana"]
     assert removed.output == f"removed {BROUGHT}\n"
     assert not AddedApplication.select().exists()
 
@@ -44,7 +44,7 @@ def test_machines_get_json(run, world):
     assert added == {
         "account_id": world.account.account_identifier, "unique_id": BROUGHT, "kind": "zabbix",
     }  # fmt: skip
-    assert json.loads(run("list", "--json").output) == [{"unique_id": BROUGHT, "kind": "zabbix"}]
+    assert json.loads(run("list", "--json").output) == {"results": [{"unique_id": BROUGHT, "kind": "zabbix"}]}
 
 
 @pytest.mark.parametrize(
