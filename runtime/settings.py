@@ -296,8 +296,13 @@ def find_unset_in(values: Mapping[str, object], channel: str) -> str | None:
 
 def needs_listener(settings: Settings) -> bool:
     """Return whether a channel (tocsin/server/listener/jobs.py) or mail needs a listener process."""
-    has_job = settings.telegram_token or (settings.slack_app_token and settings.slack_bot_token)
-    return bool(has_job or settings.mail_in_domain)
+    return needs_listener_in(list_values(settings))
+
+
+def needs_listener_in(values: Mapping[str, object]) -> bool:
+    """Do the same with the values of list_values()."""
+    needed = (("TOCSIN_TELEGRAM_TOKEN",), ("TOCSIN_SLACK_APP_TOKEN", "TOCSIN_SLACK_BOT_TOKEN"))
+    return any(all(map(values.get, names)) for names in (*needed, ("TOCSIN_MAIL_IN_DOMAIN",)))
 
 
 def _parse(setting: Setting, given: Given) -> Any:

@@ -12,9 +12,8 @@ from models.reports.drill_report import DrillReport, build_drill_report
 from models.store.store import store
 from models.tables.accounts import Account
 from models.tables.incidents import Drill
-from models.tables.services import Service
-from models.tables.teams import EscalationPolicy
 from runtime.redis_socket import get_url
+from tocsin.commands import names
 from tocsin.commands.names import find_account
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import to_json, to_printable
@@ -28,7 +27,11 @@ POLL_S = 2.0
 
 @click.command()
 @click.option(
-    "--policy", "policy_name", metavar="NAME", required=True, help="Name or unique_id of the policy."
+    "--policy",
+    "policy_name",
+    metavar="NAME",
+    required=True,
+    help="Name, TEAM/NAME or unique_id of the policy.",
 )
 @click.option(
     "--service",
@@ -67,22 +70,15 @@ def drill(
 
 
 def _start(account: Account, policy_name: str, service_name: str | None) -> Drill:
-    policies = list(
-        drills.select_policies(account).where(
-            (EscalationPolicy.name == policy_name) | (EscalationPolicy.unique_id == policy_name)
-        )
-    )
-    if len(policies) != 1:
-        how_many = f"{len(policies)} policies are named" if policies else "there is no policy"
-        raise BadArguments(f"{how_many} {policy_name}: give the unique_id of one")
-    services = drills.find_services(policies[0])
+    account_id = account.account_identifier
+    policy = names.find(names.POLICY, policy_name, account_id, drills.select_policies(account))
+    services = list(drills.find_services(policy))
     if service_name is not None:
-        services = services.where((Service.name == service_name) | (Service.unique_id == service_name))
-    service = services.first()
-    if service is None:
-        raise BadArguments("the team of the policy has no such service: a drill needs one")
+        services = [names.find(names.SERVICE, service_name, account_id, services)]
+    if not services:
+        raise BadArguments("the team of the policy has no service: a drill needs one")
     with store().write_transaction():
-        started = drills.start(policies[0], service, build_author(), store().now())
+        started = drills.start(policy, services[0], build_author(), store().now())
     if started is None:
         raise click.ClickException(f"the account has {drills.MAX_OPEN} drills that have not ended")
     return started

@@ -96,7 +96,14 @@ def _describe(work: DueWork) -> Iterator[str]:
     """Yield what workers would do after the end of the pause."""
     yield "paused: alerts are accepted, and nothing is processed or sent until `tocsin resume`."
     yield "That would begin with:"
-    yield f"{work.message_count:,} unsent messages"
+    yield f"{work.message_count:,} unsent messages{' to:' if work.people else ''}"
+    for person in work.people[:MAX_PRINTED]:
+        channels = ", ".join(f"{count:,} by {channel}" for channel, count in person.channels.items())
+        yield to_printable(f"  {person.recipient}: {channels}")
+    if len(work.people) > MAX_PRINTED:
+        yield f"  {len(work.people) - MAX_PRINTED:,} more people"
+    if work.messages:
+        yield "The first of these messages:"
     for message in work.messages[:MAX_PRINTED]:
         about = ", ".join(message.incidents) or "no incident"
         yield to_printable(

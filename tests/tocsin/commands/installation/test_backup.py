@@ -114,6 +114,7 @@ def test_a_restored_copy_accepts_alerts_and_sends_nothing_until_it_is_resumed(ho
             send(up, key, entity, alert_type="resolved")
     restored = tocsin(copy, "restore", backup)
     assert (restored.returncode, restored.stderr) == (0, "")
+    assert "2 unsent messages to:\n  owner: 2 by e-mail\n" in restored.stdout
     assert "e-mail to owner: #1 Disk full on db1 (First service)" in restored.stdout
 
     with start_mailbox() as mailbox:
@@ -139,6 +140,14 @@ def test_a_restored_copy_accepts_alerts_and_sends_nothing_until_it_is_resumed(ho
     assert sorted(mail["Subject"].partition("Disk full on ")[2][:3] for _, mail in mails) == ["db1", "db3"]
     again = tocsin(copy, "resume")
     assert (again.returncode, again.stderr) == (1, "Error: this installation is not paused\n")
+
+
+def test_a_backup_into_a_folder_that_is_missing_says_so(home):
+    tocsin(home, "migrate")
+
+    ended = tocsin(home, "backup", "/nowhere/x")
+
+    assert (ended.returncode, ended.stderr) == (1, "tocsin: no such folder: /nowhere\n")
 
 
 def test_a_damaged_backup_is_an_error_in_one_sentence(copy, tmp_path):
