@@ -52,8 +52,8 @@ def list_all(command, name=""):
         yield name, command
 
 
-# They run until they are stopped, ask questions, or write a file.
-WITHOUT_JSON = {"up", "web", "worker", "clock", "listener", "init", "backup"}
+# They run until they are stopped, or ask questions.
+WITHOUT_JSON = {"up", "web", "worker", "clock", "listener", "init"}
 
 
 def test_every_command_that_prints_a_result_can_print_json():
