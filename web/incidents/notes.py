@@ -13,7 +13,7 @@ from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
 from web.http import access, client_profile, paging, serialization
 from web.http.auth import now, viewer
-from web.http.fields import Moment, Number, RawData, Schema, Text, Username, explain
+from web.http.fields import LONG_TEXT, Moment, Number, RawData, Schema, Text, Username, explain
 from web.http.permissions import MANAGER
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import (
@@ -31,9 +31,15 @@ RULE_AUTHOR = "Alert rule"
 class NoteText(Summary):
     """A text with one or more lines that is not blank."""
 
-    default_error_messages = {"blank": "This may not be blank."}
+    default_error_messages = {
+        "blank": "This may not be blank.",
+        "long": f"Must have at most {LONG_TEXT:,} characters.",
+    }
 
     def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
+        # What a person writes is refused, not shortened: the end of a note is often what matters.
+        if isinstance(value, str) and len(value) > LONG_TEXT:
+            raise self.make_error("long")
         text = super()._deserialize(value, attr, data, **kwargs)
         if not text:
             raise self.make_error("blank")
