@@ -6,8 +6,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from schedules.oncall import shifts
-from schedules.oncall.local_time import from_local, get_zone
 from tocsin.commands.read_only import BadArguments
 
 
@@ -19,6 +17,8 @@ class ZoneType(click.ParamType):
     ) -> ZoneInfo:
         if isinstance(value, ZoneInfo):
             return value
+        from schedules.oncall.local_time import get_zone
+
         try:
             return get_zone(value)
         except ZoneInfoNotFoundError:
@@ -29,6 +29,10 @@ def parse_time(text: str | None, zone: ZoneInfo) -> datetime | None:
     """Parse a time as in RFC 3339, or a date and time without an offset in the zone. None: now."""
     if text is None or text.strip() == "now":
         return None
+    # Most commands only write times.
+    from schedules.oncall import shifts
+    from schedules.oncall.local_time import from_local
+
     try:
         moment = datetime.fromisoformat(text.strip())
         at = from_local(moment, zone) if moment.tzinfo is None else moment.astimezone(UTC)
