@@ -9,7 +9,7 @@ PYTHON ?= $(shell for each in /usr/bin/python3 python3 python3.14 python3.13 pyt
 	$$each -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: openid-provider twilio-description install run docs pages any quick test fresh test-pure test-processes test-all test-postgresql schemathesis faults faults-full mutants siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
+.PHONY: openid-provider twilio-description install run docs pages any quick test fresh test-pure test-processes test-all test-postgresql schemathesis faults faults-full mutants siege siege-short wheel image bench bench-lists bench-loader bench-memory bench-stores bench-oncall bench-pages bench-queues bench-rules bench-scale bench-sources bench-timers bench-versions bench-workers lint types format lock clean
 
 install: $(VENV)/run.stamp
 
@@ -165,6 +165,10 @@ bench-scale: $(VENV)/dev.stamp
 # What TOCSIN_PIPELINE_QUEUES costs: the same load without it and with it, twice: about three minutes.
 bench-queues: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.queues
+
+# 100,000 alerts from SQLite to PostgreSQL and back, by backup and restore: about a minute.
+bench-stores: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.compare.stores
 
 # 100,000 timers that are due at the same time, two workers on PostgreSQL: about two minutes.
 bench-timers: $(VENV)/dev.stamp

@@ -1,4 +1,4 @@
-"""Write the documents that are made from the code: settings, messages, sources.
+"""Write the documents that are made from the code: settings, commands, messages, sources.
 
 `make docs` runs it. With `--check` it changes nothing and fails if one of them is out of date.
 """
@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 SETTINGS_PAGE = ROOT / "docs" / "settings.md"
 MESSAGES_PAGE = ROOT / "docs" / "messages.md"
+COMMANDS_PAGE = ROOT / "docs" / "commands.md"
 
 SETTINGS_HEAD = """# Settings
 
@@ -57,6 +58,73 @@ def build_settings_page() -> str:
         for each in SETTINGS
     )
     return SETTINGS_HEAD + "\n".join(rows) + "\n"
+
+
+COMMANDS_HEAD = """# Commands
+
+`tocsin COMMAND --help` shows the options of a command. All take `--home FOLDER`, the data folder. This page
+is made from the code by `make docs`.
+
+**Names.** A command takes the name of a team, service, integration, schedule or policy, or its `unique_id`.
+If two have the same name, write `TEAM/NAME`, and `TEAM/SERVICE/NAME` for an integration. A user is named by
+the e-mail address or the username. `tocsin list` shows all of them, and an unknown name is answered with what
+exists. With more than one account, `--account ID` chooses one.
+
+**Who you are.** `tocsin incidents --mine` lists the incidents of the user whom `TOCSIN_USER` names. `ack`,
+`resolve`, `note`, `snooze` and `reassign` are then in the name of this user; `--user` names another one.
+
+**Output.** On a terminal, tables fit its width and have colours; `NO_COLOR=1` turns the colours off. A
+command that prints a result takes `--json` for programs. Its output is one JSON object; a list is in
+`results`, and times are in UTC as over HTTP. Messages about progress and errors go to standard error.
+
+**Completion.** This lets the shell complete commands, options and tools with the Tab key:
+
+```console
+echo 'eval "$(_TOCSIN_COMPLETE=bash_source tocsin)"' >> ~/.bashrc
+```
+
+Not run by a test: it changes the shell of a person. For zsh, write `zsh_source` and `~/.zshrc`. For fish, put
+the output of `_TOCSIN_COMPLETE=fish_source tocsin` into `~/.config/fish/completions/tocsin.fish`.
+"""
+
+COMMANDS_END = """
+## Exit codes
+
+| exit code | meaning |
+|---|---|
+| 0 | no problem found, or it was done |
+| 1 | the command failed; `check` found a problem; `simulate` would not notify an expected person |
+| 2 | an argument or a setting cannot be used |
+| 3 | a command that only reads: the database is missing, unavailable, or of an older version |
+| 4 | the simulation is too large to know whether an expected person would be notified |
+
+`incidents`, `alerts`, `why`, `oncall`, `check`, `simulate` and all lists only read. They create no data
+folder and no database, and apply no migration.
+"""
+
+
+def build_commands_page() -> str:
+    """Return docs/commands.md: a table of the commands for each section of `tocsin --help`."""
+    from tocsin.cli import SECTIONS
+
+    rows = [COMMANDS_HEAD]
+    for title, section in SECTIONS.items():
+        rows += [f"## {title}", "", "| command | what it does |", "|---|---|"]
+        for name, declared in section.items():
+            rows += [f"| `tocsin {name}` | {declared.meaning} |", *_list_commands_below(name)]
+        rows.append("")
+    return "\n".join(rows).rstrip() + "\n" + COMMANDS_END
+
+
+def _list_commands_below(name: str) -> list[str]:
+    """Return a row for each command below a command."""
+    import click
+
+    from tocsin.cli import Commands
+
+    command = Commands().get_command(click.Context(Commands()), name)
+    below = command.commands if isinstance(command, click.Group) else {}
+    return [f"| `tocsin {name} {word}` | {each.get_short_help_str(200)} |" for word, each in below.items()]
 
 
 MESSAGES_HEAD = """# Messages
@@ -247,6 +315,7 @@ def build_source_pages() -> dict[Path, str]:
 def list_pages() -> dict[Path, str]:
     return {
         SETTINGS_PAGE: build_settings_page(),
+        COMMANDS_PAGE: build_commands_page(),
         MESSAGES_PAGE: build_messages_page(),
         **build_source_pages(),
     }

@@ -66,6 +66,7 @@ SETTINGS = (
     Setting("trusted_proxies", "", parse_optional_networks, "networks of reverse proxies, for example 10.0.0.0/8, separated by commas: their X-Forwarded-For is believed"),
     Setting("database_url", "", build_url_parser("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
     Setting("redis_url", "", parse_redis_url, "Redis; empty: Tocsin runs its own server", secret=True),
+    Setting("user", "", parse_text, "e-mail address or username of the person who runs commands on this host: for `tocsin incidents --mine`, and the author of their changes"),
     Setting("owner_email", "owner@localhost", parse_email, "e-mail address of the first account's owner; applied when it is set or changed"),
     Setting("web_threads", "64", parse_count, "alerts that one web process handles at the same time; half as many other requests"),
     Setting("worker_threads", "4", parse_count, "queue messages that one worker processes at the same time"),
@@ -134,6 +135,7 @@ class Settings:
     trusted_proxies: tuple[str, ...]
     database_url: str
     redis_url: str
+    user: str
     owner_email: str
     web_threads: int
     worker_threads: int
@@ -300,8 +302,13 @@ def find_unset_in(values: Mapping[str, object], channel: str) -> str | None:
 
 def needs_listener(settings: Settings) -> bool:
     """Return whether a channel (tocsin/server/listener/jobs.py) or mail needs a listener process."""
-    has_job = settings.telegram_token or (settings.slack_app_token and settings.slack_bot_token)
-    return bool(has_job or settings.mail_in_domain)
+    return needs_listener_in(list_values(settings))
+
+
+def needs_listener_in(values: Mapping[str, object]) -> bool:
+    """Do the same with the values of list_values()."""
+    needed = (("TOCSIN_TELEGRAM_TOKEN",), ("TOCSIN_SLACK_APP_TOKEN", "TOCSIN_SLACK_BOT_TOKEN"))
+    return any(all(map(values.get, names)) for names in (*needed, ("TOCSIN_MAIL_IN_DOMAIN",)))
 
 
 def _parse(setting: Setting, given: Given) -> Any:

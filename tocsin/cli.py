@@ -1,124 +1,187 @@
 """The `tocsin` command: a table of commands, each loaded only when it is called."""
 
+import gc
 import importlib
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
-# Name -> the import path of its click command, and its text in `tocsin --help`.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": (
-        "tocsin.commands.installation.init:init",
-        "Ask for the public URL, the mail relay and the first person, and write tocsin.toml.",
-    ),
-    "up": (
-        "tocsin.commands.installation.processes:up",
-        "Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set.",
-    ),
-    "web": ("tocsin.commands.installation.processes:web", "Run a web process."),
-    "worker": ("tocsin.commands.installation.processes:worker", "Run a worker process."),
-    "clock": ("tocsin.commands.installation.processes:clock", "Run a clock process."),
-    "listener": (
-        "tocsin.commands.installation.processes:listener",
-        "Run a listener process, for Slack over a connection, Telegram, and alerts by mail.",
-    ),
-    "migrate": (
-        "tocsin.commands.installation.processes:migrate",
-        "Apply the pending migrations to the database.",
-    ),
-    "health": (
-        "tocsin.commands.installation.health:health",
-        "Say whether the web process on this host can accept alerts.",
-    ),
-    "backup": (
-        "tocsin.commands.installation.backup:backup",
-        "Write a backup of the database into a new file, while Tocsin runs.",
-    ),
-    "restore": (
-        "tocsin.commands.installation.backup:restore",
-        "Restore a backup into a new data folder or an empty database, paused.",
-    ),
-    "resume": (
-        "tocsin.commands.installation.backup:resume",
-        "End the pause of a restored copy: process alerts, fire timers, send messages.",
-    ),
-    "settings": (
-        "tocsin.commands.installation.settings:settings",
-        "Show every setting, its value and its meaning.",
-    ),
-    "account": ("tocsin.commands.account.accounts:account", "Add accounts and transfer their ownership."),
-    "user": ("tocsin.commands.account.accounts:user", "Add users, and help those who cannot sign in."),
-    "test-message": (
-        "tocsin.commands.account.test_message:test_message",
-        "Send a test message to the contacts of a user.",
-    ),
-    "token": ("tocsin.commands.account.accounts:token", "Create, list and revoke API tokens."),
-    "application": (
-        "tocsin.commands.account.applications:application",
-        "Add IDs of applications that an account brings from elsewhere.",
-    ),
-    "rotate-link-key": (
-        "tocsin.commands.installation.link_key:rotate_link_key",
-        "Replace the key that signs links: all links of before end.",
-    ),
-    "stakeholders": (
-        "tocsin.commands.account.stakeholders:stakeholders",
-        "List and change the addresses outside the account that alerts may mail.",
-    ),
-    "oncall": (
-        "tocsin.commands.account.oncall:oncall",
-        "Show who is on call, and whom each escalation policy would notify.",
-    ),
-    "check": (
-        "tocsin.commands.installation.check:check",
-        "Find gaps and conflicts in schedules, and people without a way to notify them.",
-    ),
-    "send": (
-        "tocsin.commands.alerts.send:send",
-        "Send the example of a monitoring tool to an integration, to try it.",
-    ),
-    "simulate": (
-        "tocsin.commands.alerts.simulate:simulate",
-        "Show who would be notified of an alert at a given time, and why.",
-    ),
-    "drill": (
-        "tocsin.commands.alerts.drill:drill",
-        "Notify the people of a policy of a drill, and report who acknowledges.",
-    ),
-    "why": (
-        "tocsin.commands.alerts.why:why",
-        "Show what happened to an alert, and who was notified or not, and why.",
-    ),
-    "alerts": (
-        "tocsin.commands.alerts.recent:list_alerts",
-        "List the alerts that came in, and those that reached nobody.",
-    ),
-    "incidents": (
-        "tocsin.commands.alerts.recent:list_incidents",
-        "List the open incidents, and those that reached nobody.",
-    ),
-    "ack": ("tocsin.commands.alerts.ack_and_resolve:acknowledge", "Acknowledge an incident by its number."),
-    "resolve": ("tocsin.commands.alerts.ack_and_resolve:resolve", "Resolve an incident by its number."),
-    "dead-letters": (
-        "tocsin.commands.alerts.dead_letters:dead_letters_group",
-        "List, replay or drop dead letters: alerts that Tocsin could not process.",
-    ),
+from tocsin.commands.output import choose_colour, to_printable
+
+
+class Declared(NamedTuple):
+    """A command: the import path of its click command, and its text in `tocsin --help`."""
+
+    path: str
+    meaning: str
+
+
+_ACCOUNT, _ALERTS = "tocsin.commands.account.", "tocsin.commands.alerts."
+_INSTALLATION = "tocsin.commands.installation."
+
+# The commands by what people do with them, in the order of `tocsin --help` and of docs/commands.md.
+SECTIONS: dict[str, dict[str, Declared]] = {
+    "Alerts and incidents": {
+        "incidents": Declared(
+            f"{_ALERTS}recent:list_incidents", "List the open incidents, and those that reached nobody."
+        ),
+        "alerts": Declared(
+            f"{_ALERTS}recent:list_alerts", "List the alerts that came in, and those that reached nobody."
+        ),
+        "why": Declared(
+            f"{_ALERTS}why:why", "Show what happened to an alert, and who was notified or not, and why."
+        ),
+        "ack": Declared(f"{_ALERTS}incident_actions:acknowledge", "Acknowledge an incident by its number."),
+        "resolve": Declared(f"{_ALERTS}incident_actions:resolve", "Resolve an incident by its number."),
+        "note": Declared(f"{_ALERTS}incident_actions:note", "Write a note on an incident."),
+        "snooze": Declared(
+            f"{_ALERTS}incident_actions:snooze", "Silence an acknowledged incident for a time."
+        ),
+        "reassign": Declared(
+            f"{_ALERTS}incident_actions:reassign", "Assign an incident to a person or an escalation policy."
+        ),
+        "dead-letters": Declared(
+            f"{_ALERTS}dead_letters:dead_letters_group",
+            "List, replay or drop dead letters: alerts that Tocsin could not process.",
+        ),
+    },
+    "On call": {
+        "oncall": Declared(
+            f"{_ACCOUNT}oncall:oncall", "Show who is on call, and whom each escalation policy would notify."
+        ),
+        "check": Declared(
+            f"{_INSTALLATION}check:check",
+            "Find gaps and conflicts in schedules, and people without a way to notify them.",
+        ),
+        "simulate": Declared(
+            f"{_ALERTS}simulate:simulate", "Show who would be notified of an alert at a given time, and why."
+        ),
+        "drill": Declared(
+            f"{_ALERTS}drill:drill", "Notify the people of a policy of a drill, and report who acknowledges."
+        ),
+        "test-message": Declared(
+            f"{_ACCOUNT}test_message:test_message", "Send a test message to the contacts of a user."
+        ),
+        "maintenance": Declared(
+            f"{_ACCOUNT}maintenance:maintenance", "Let the alerts of a service notify nobody for a time."
+        ),
+    },
+    "People, services and tools": {
+        "list": Declared(
+            f"{_ACCOUNT}lists:list_group",
+            "List users, teams, services, integrations, schedules or policies.",
+        ),
+        "account": Declared(f"{_ACCOUNT}accounts:account", "Add accounts and transfer their ownership."),
+        "user": Declared(
+            f"{_ACCOUNT}users:user", "Invite, add, rename and remove users; help those who cannot sign in."
+        ),
+        "token": Declared(f"{_ACCOUNT}tokens:token", "Create, list and revoke API tokens."),
+        "integration": Declared(
+            f"{_ACCOUNT}integrations:integration", "Add an integration to a service, and show its key."
+        ),
+        "send": Declared(
+            f"{_ALERTS}send:send", "Send the example of a monitoring tool to an integration, to try it."
+        ),
+        "application": Declared(
+            f"{_ACCOUNT}applications:application",
+            "Add IDs of applications that an account brings from elsewhere.",
+        ),
+        "stakeholders": Declared(
+            f"{_ACCOUNT}stakeholders:stakeholders",
+            "List and change the addresses outside the account that alerts may mail.",
+        ),
+    },
+    "Installation": {
+        "init": Declared(
+            f"{_INSTALLATION}init:init",
+            "Ask for the public URL, the mail relay and the first person, and write tocsin.toml.",
+        ),
+        "up": Declared(
+            f"{_INSTALLATION}processes:up",
+            "Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set.",
+        ),
+        "settings": Declared(
+            f"{_INSTALLATION}settings:settings", "Show every setting, its value and its meaning."
+        ),
+        "health": Declared(
+            f"{_INSTALLATION}health:health", "Say whether the web process on this host can accept alerts."
+        ),
+        "migrate": Declared(
+            f"{_INSTALLATION}processes:migrate", "Apply the pending migrations to the database."
+        ),
+        "backup": Declared(
+            f"{_INSTALLATION}backup:backup",
+            "Write a backup of the database into a new file, while Tocsin runs.",
+        ),
+        "restore": Declared(
+            f"{_INSTALLATION}backup:restore",
+            "Restore a backup into a new data folder or an empty database, paused.",
+        ),
+        "resume": Declared(
+            f"{_INSTALLATION}backup:resume",
+            "End the pause of a restored copy: process alerts, fire timers, send messages.",
+        ),
+        "rotate-link-key": Declared(
+            f"{_INSTALLATION}link_key:rotate_link_key",
+            "Replace the key that signs links: all links of before end.",
+        ),
+    },
+    "Processes, if each runs alone": {
+        "web": Declared(f"{_INSTALLATION}processes:web", "Run a web process."),
+        "worker": Declared(f"{_INSTALLATION}processes:worker", "Run a worker process."),
+        "clock": Declared(f"{_INSTALLATION}processes:clock", "Run a clock process."),
+        "listener": Declared(
+            f"{_INSTALLATION}processes:listener",
+            "Run a listener process, for Slack over a connection, Telegram, and alerts by mail.",
+        ),
+    },
 }
+COMMANDS = {name: declared for section in SECTIONS.values() for name, declared in section.items()}
 
 
 class Commands(click.Group):
+    """The table of commands. A command is loaded only when it is called."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        return super().make_context(info_name, args, parent, **{"color": choose_colour(), **extra})
+
     def list_commands(self, _: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, _: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[name][0].split(":")
+        module, attribute = COMMANDS[name].path.split(":")
+        # Modules are no garbage: a search for it while they load needs a tenth of the time of a command.
+        gc.disable()
         command: click.Command = getattr(importlib.import_module(module), attribute)
+        gc.enable()
         add_home_option(command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that these words call. An unknown one is an error that names similar ones."""
+        is_option = args[0].startswith("-")
+        if args[0] not in COMMANDS and not is_option and not ctx.resilient_parsing:
+            raise click.NoSuchCommand(to_printable(args[0]), possibilities=COMMANDS, ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that begin with this text. No command is loaded for it."""
+        found = [
+            CompletionItem(name, help=declared.meaning)
+            for name, declared in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. Whichever it is, close its connections to the database at its end."""
@@ -130,8 +193,9 @@ class Commands(click.Group):
                 store.close_store()
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, meaning) for name, (_, meaning) in COMMANDS.items()])
+        for title, section in SECTIONS.items():
+            with formatter.section(click.style(title, bold=True)):
+                formatter.write_dl([(name, declared.meaning) for name, declared in section.items()])
 
 
 def _use_home(_: click.Context, __: click.Parameter, value: str | None) -> None:
@@ -139,6 +203,9 @@ def _use_home(_: click.Context, __: click.Parameter, value: str | None) -> None:
     if value is not None:
         os.environ["TOCSIN_HOME"] = str(Path(value).absolute()) if value.strip() else value
 
+
+# Longer lines are hard to read.
+MAX_HELP_WIDTH = 110
 
 home_option = click.option(
     "--home",
@@ -158,7 +225,13 @@ def add_home_option(command: click.Command) -> None:
         add_home_option(below)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": MAX_HELP_WIDTH,
+    },
+)
 @click.version_option(package_name="tocsin", message="%(version)s")
 @home_option
 def tocsin() -> None:

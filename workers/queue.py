@@ -6,16 +6,16 @@ waits.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import dramatiq
 import redis
 
 from models.domain.channels import get_channel_name
-from pipeline.topology import Segment, build_segments, find_segment
 from runtime.redis import create_client
 from workers.broker import broker
 
-_segments: tuple[Segment, ...] = build_segments()
+_splits: tuple[str, ...] = ()
 
 
 def connect(url: str, splits: Iterable[str] = ()) -> None:
@@ -23,15 +23,16 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
 
     `splits` are the queue splits of the pipeline (TOCSIN_PIPELINE_QUEUES).
     """
-    global _segments
-    _segments = build_segments(splits)
+    global _splits
+    _splits = tuple(splits)
+    _find_queue("normalize", _splits)
     broker.connect(url)
 
 
 @contextmanager
 def connected(url: str) -> Iterator[None]:
     """Connect to this Redis, and disconnect at the end of the block. For commands."""
-    connect(url)
+    broker.connect(url)
     try:
         yield
     finally:
@@ -50,7 +51,15 @@ def enqueue(queue: str, *args: int | str, delay_ms: int | None = None) -> None:
 
 def enqueue_lane(service_row: int, stage: str = "normalize") -> None:
     """Enqueue a service's lane: it has pending work at this stage of the pipeline."""
-    enqueue(find_segment(_segments, stage).queue, service_row)
+    enqueue(_find_queue(stage, _splits), service_row)
+
+
+@cache
+def _find_queue(stage: str, splits: tuple[str, ...]) -> str:
+    """Return the queue of a stage. The stages are loaded here: most commands enqueue no lane."""
+    from pipeline.topology import build_segments, find_segment
+
+    return find_segment(build_segments(splits), stage).queue
 
 
 def enqueue_router(router_row: int) -> None:

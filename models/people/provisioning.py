@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 
+from models.domain.applications import APPLICATIONS
 from models.domain.channels import CHANNELS, USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole, TargetType, TeamRole, Urgency
 from models.store.ids import digest, make_account_identifier, make_token, make_username, make_uuid
@@ -209,6 +210,7 @@ def create_integration(
         application=application,
         name=name,
         integration_key=make_uuid(),
+        create_incidents_for=APPLICATIONS[application].create_incidents_for,
         created_by=creator,
         creation_date=now,
     )

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+import peewee
+
 from models.domain.channels import DELIVERY_CHANNELS
 from models.domain.enums import IncidentStatus, MessageStatus
 from models.reports.backlog import measure_backlog
@@ -30,6 +32,18 @@ class UnsentMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesOfPerson:
+    """How many unsent messages a person gets, in these channels. A stakeholder counts as a person."""
+
+    recipient: str
+    channels: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.channels.values())
+
+
+@dataclass(frozen=True, slots=True)
 class NextTimer:
     """A timer that fires at `due_at`, or at once if that is over. It may notify people."""
 
@@ -46,6 +60,7 @@ class DueWork:
     processed yet.
     """
 
+    people: list[MessagesOfPerson]
     messages: list[UnsentMessage]
     timers: list[NextTimer]
     message_count: int
@@ -66,6 +81,7 @@ def list_due_work(now: datetime) -> DueWork:
     backlog = measure_backlog(now)
     first_messages = list(messages.order_by(Message.next_attempt_at, Message.id).limit(MAX_ROWS))
     return DueWork(
+        _count_by_person(messages),
         list(_describe_messages(first_messages)),
         [
             NextTimer(timer.kind, describe_incident(timer.incident), timer.due_at)
@@ -76,6 +92,29 @@ def list_due_work(now: datetime) -> DueWork:
         Incident.select().where(Incident.status < IncidentStatus.RESOLVED).count(),
         backlog.received + backlog.in_pipeline,
     )
+
+
+def _count_by_person(messages: peewee.ModelSelect) -> list[MessagesOfPerson]:
+    """Return the numbers of all these messages by person, the largest first, at most MAX_ROWS persons."""
+    mails = StakeholderMail.select(StakeholderMail.message, peewee.fn.MIN(StakeholderMail.name).alias("name"))
+    named = mails.group_by(StakeholderMail.message).alias("named")
+    counted = (
+        Message.select(Message.user, named.c.name, Message.channel, peewee.fn.COUNT(Message.id))
+        .join(named, peewee.JOIN.LEFT_OUTER, on=(named.c.message_id == Message.id))
+        .where(Message.id.in_(messages.select(Message.id)))
+        .group_by(Message.user, named.c.name, Message.channel)
+    )
+    rows = list(counted.tuples())
+    users = User.select().where(in_list(User.id, {user for user, *_ in rows}))
+    names = {user.id: get_display_name(user) for user in users}
+    channels: dict[tuple[int, str | None], dict[str, int]] = {}
+    for user, stakeholder, channel, count in rows:
+        channels.setdefault((user, stakeholder), {})[DELIVERY_CHANNELS[channel].title] = count
+    found = [
+        MessagesOfPerson(stakeholder or names[user], counts)
+        for (user, stakeholder), counts in channels.items()
+    ]
+    return sorted(found, key=lambda each: (-each.count, each.recipient))[:MAX_ROWS]
 
 
 def describe_incident(incident: Incident) -> str:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from prometheus_client import CollectorRegistry
@@ -12,12 +12,15 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from models.domain.channels import DELIVERY_CHANNELS
-from models.reports.backlog import list_live, measure_backlog
+from models.reports.backlog import ProcessLiveness, list_live, measure_backlog
 from models.store.store import store
 from runtime import metrics
+from runtime.settings import needs_listener_in
 
 # Requests within this time get the same answer.
 CACHE_S = 1.0
+# It runs only if a setting needs it.
+LISTENER = "listener"
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 
@@ -119,7 +122,7 @@ def _collect_gauges(now: datetime) -> Iterator[MetricFamily]:
     yield _build_gauge(
         "tocsin_processes_up",
         "Processes with a recent sign of life.",
-        [((kind,), sum(process.kind == kind for process in living)) for kind in metrics.KINDS],
+        [((kind,), sum(process.kind == kind for process in living)) for kind in _list_needed(living)],
         "kind",
     )
     yield _build_gauge(
@@ -128,6 +131,14 @@ def _collect_gauges(now: datetime) -> Iterator[MetricFamily]:
         [((kind,), at.timestamp()) for kind, at in sorted(started.items())],
         "kind",
     )
+
+
+def _list_needed(living: Collection[ProcessLiveness]) -> list[str]:
+    """Return the kinds of processes that must run, or that run. A missing one would be an alert for ever."""
+    is_listening = any(
+        process.kind == LISTENER or needs_listener_in(process.settings or {}) for process in living
+    )
+    return [kind for kind in metrics.KINDS if kind != LISTENER or is_listening]
 
 
 def _build_gauge(name: str, meaning: str, values: Values, *labels: str) -> MetricFamily:

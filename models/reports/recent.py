@@ -177,9 +177,17 @@ def _describe_last(error: Reason | None, reasons: Sequence[tuple[str, StoredReas
 
 
 def list_incidents(
-    accounts: Collection[Account], limit: int, *, with_resolved: bool, notified_nobody: bool
+    accounts: Collection[Account],
+    limit: int,
+    *,
+    with_resolved: bool,
+    notified_nobody: bool,
+    assigned_to: int | None = None,
 ) -> list[RecentIncident]:
-    """Return the newest open incidents, newest first; `with_resolved`: also those that are resolved."""
+    """Return the newest open incidents, newest first; `with_resolved`: also those that are resolved.
+
+    `assigned_to` is a user (row number): only the incidents of this person. None: all.
+    """
     was_notified = _was_somebody_notified()
     shown = (*_INCIDENT, was_notified.alias("was_notified"), Account.account_identifier, Service.name, User)
     query = (
@@ -195,6 +203,8 @@ def list_incidents(
         query = query.where(Incident.status.in_(sorted(OPEN_STATUSES)))
     if notified_nobody:
         query = query.where(~was_notified)
+    if assigned_to is not None:
+        query = query.where(Incident.assigned_to == assigned_to)
     incidents = list(query)
     found = find_trace_ids([incident.id for incident in incidents])
     return [

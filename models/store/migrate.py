@@ -115,9 +115,12 @@ def require_schema() -> None:
 
 def list_unknown(applied: Iterable[str]) -> list[str]:
     """Return those of these migrations that this program does not know. Needs no database."""
-    return sorted(
-        set(applied) - {migration.name for migration in Migration.load_directory(str(MIGRATIONS_DIR))}
-    )
+    return sorted(set(applied) - set(list_names()))
+
+
+def list_names() -> list[str]:
+    """Return the names of the migrations that this program knows, in their order. Needs no database."""
+    return sorted(migration.name for migration in Migration.load_directory(str(MIGRATIONS_DIR)))
 
 
 def list_applied() -> list[str]:

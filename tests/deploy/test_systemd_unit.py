@@ -6,10 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from runtime.settings import load
 from tests.support.requirements import skip_or_fail
+from tocsin.commands.installation.backup import backup
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "tocsin.service"
@@ -53,3 +55,17 @@ def test_the_settings_of_the_unit_exist_and_its_folder_is_the_data_folder():
 @pytest.mark.parametrize("name", ["tocsin", "up"])
 def test_the_unit_runs_a_command_that_exists(name):
     assert name in "".join(re.findall(r"^ExecStart=(.+)$", UNIT.read_text(), re.MULTILINE))
+
+
+def test_the_timer_writes_backups_with_the_settings_of_the_unit():
+    unit = (ROOT / "deploy" / "tocsin-backup.service").read_text()
+    words = re.search(r"^ExecStart=/opt/tocsin/bin/tocsin (.+)$", unit, re.MULTILINE)[1].split()
+
+    with click.Context(backup) as context:
+        values, _, _ = backup.make_parser(context).parse_args(words[1:])
+    assert (words[0], values["keep"]) == ("backup", "14")
+    assert f"ReadWritePaths=/var/lib/tocsin {values['file']}" in unit
+    for line in ("EnvironmentFile=-/etc/tocsin/tocsin.env", "Environment=TOCSIN_HOME=/var/lib/tocsin"):
+        assert line in unit
+        assert line in UNIT.read_text()
+    assert (ROOT / "deploy" / "tocsin-backup.timer").exists()

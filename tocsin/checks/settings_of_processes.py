@@ -21,7 +21,7 @@ from workers.delivery.transport.texts import FOLDER, find_template_problems
 
 ABOUT = "settings"
 # The command found the database of the processes, whatever its folder is called on their host.
-NOT_COMPARED = {"TOCSIN_HOME"}
+NOT_COMPARED = {"TOCSIN_HOME", "TOCSIN_USER"}
 # For how long a proxy is named after its last request, and how many are named.
 PROXY_SEEN = timedelta(days=1)
 MAX_PROXIES = 5

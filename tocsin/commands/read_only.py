@@ -1,22 +1,22 @@
 """Open the database for commands. Those that only read neither create nor change it.
 
-Their exit codes are listed in docs/operating.md.
+Their exit codes are listed in docs/commands.md.
 """
 
+import importlib
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 import click
-import structlog
 
 from models.store.migrate import SchemaOutdated, SchemaUnknown, require_schema
 from models.store.opening import open_store
 from models.store.postgresql_pool import BadUrl
 from models.store.sqlite import SQLITE_FILE
 from models.store.store import STORE_ERRORS, connection
-from runtime import logs
 from runtime.settings import Settings, load
 from tocsin.commands.output import to_printable
 
@@ -62,6 +62,16 @@ def require_data(settings: Settings) -> None:
         raise NoData(text)
 
 
+def configure_logs() -> None:
+    """Show only errors: a command prints its findings itself, and other lines must not mix with them.
+
+    What writes logs has loaded structlog. If nothing did, this does not load it either: it would need a fifth
+    of the time of a short command.
+    """
+    if (structlog := sys.modules.get("structlog")) and not structlog.is_configured():
+        importlib.import_module("runtime.logs").configure("error", "command")
+
+
 @contextmanager
 def open_read_only() -> Iterator[Settings]:
     """Open the database of the settings for reading and return the settings.
@@ -69,9 +79,7 @@ def open_read_only() -> Iterator[Settings]:
     Raise NoResult for every error inside, unless the error has an exit code of its own.
     """
     settings = load()
-    # A command prints its findings itself, and the log of what it loads must not mix with them.
-    if not structlog.is_configured():
-        logs.configure("error", "command")
+    configure_logs()
     try:
         if text := find_missing_data(settings):
             raise NoResult(text)

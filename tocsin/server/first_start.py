@@ -16,9 +16,7 @@ import structlog
 
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.domain.enums import AccountRole
-from models.links import signed_links
 from models.people import owner_email, provisioning
-from models.sign_in import audit, links
 from models.store.migrate import create_schema
 from models.store.opening import open_store
 from models.store.store import STORE_ERRORS, connection, store
@@ -28,6 +26,7 @@ from models.tables.sign_in import AuditEntry
 from models.tables.teams import EscalationPolicy
 from runtime import data_folder
 from runtime.settings import Settings
+from tocsin.server.sign_in_url import build_sign_in_url
 
 log = structlog.get_logger()
 
@@ -193,14 +192,6 @@ def _write(path: Path, credentials: Credentials) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def build_sign_in_url(settings: Settings, user: User, actor: str) -> str:
-    """Return a link that signs this person in once, within an hour. Needs a write transaction."""
-    now = store().now()
-    link = links.create(user, now, links.TERMINAL_LIFE)
-    audit.record(user, "link_created", now, actor=actor)
-    return f"{settings.public_url}/sign-in/link/{signed_links.get_signer().sign_sign_in(link.unique_id)}"
 
 
 def find_first_sign_in(settings: Settings) -> str:

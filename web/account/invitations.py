@@ -3,9 +3,10 @@
 
 from typing import Any
 
+from models.contacts import invitations
 from models.contacts.messages import create_invitation, find_last_invitation
 from models.domain.channels import USER_EMAIL_CHANNEL
-from models.domain.enums import AccountRole, TeamRole
+from models.domain.enums import AccountRole
 from models.people import provisioning
 from models.store.store import store
 from models.tables.accounts import Account, User, get_display_name
@@ -18,7 +19,7 @@ from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
-from web.teams.teams import add_member
+from web.teams.teams import MEMBERS
 from workers import queue
 
 
@@ -105,27 +106,29 @@ def _find_team(account: Account, team_id: str) -> Team:
 
 
 def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
-    """Return the membership of this person in the team. The account is locked."""
-    email = person.pop("email")
-    member = provisioning.find_member(account, email)
-    if member is not None:
-        return _add_to_team(team, member)
     role = AccountRole(person.pop("role", AccountRole.USER))
+    email = person.pop("email")
+    known = provisioning.find_member(account, email)
+    if known is not None:
+        return _add(team, known)
     require_grantable(role)
     count_invitation(viewer().user, email)
-    user = provisioning.create_user(account, email, role, now(), **person)
-    create_invitation(user, get_display_name(viewer().user), now())
-    audited.record(user, "invited", f"as {role.name.lower()} into {team.name}")
-    return add_member(team, user, TeamRole.USER)
+    inviter = get_display_name(viewer().user)
+    member = invitations.invite(account, team, email, role, inviter, now(), **person)
+    audited.record(member.user, "invited", f"as {role.name.lower()} into {team.name}")
+    return member
 
 
-def _add_to_team(team: Team, user: User) -> TeamMember:
-    """Return the membership of a person of the account, who is added to the team if it has none.
+def _add(team: Team, user: User) -> TeamMember:
+    """Return the membership of a member of the account, or create it with the role user.
 
-    Tools that manage what exists (Terraform) remove a person from a team and invite the person again.
+    The role and the names in the account stay as they are, and no mail is sent. Tools that manage what exists
+    (Terraform) remove a person from a team and invite the person again.
     """
     found: TeamMember | None = TeamMember.get_or_none(TeamMember.team == team, TeamMember.user == user)
     if found is not None:
         return found
-    audited.record_rights(user, "team_changed", f"user of {team.name}")
-    return add_member(team, user, TeamRole.USER)
+    access.require_permission(viewer(), team.id, MEMBERS.permissions.write)
+    member = invitations.add_to_team(team, user, now())
+    audited.record_rights(user, "team_changed", f"into {team.name}")
+    return member

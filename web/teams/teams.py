@@ -148,7 +148,9 @@ class Members(Resource[TeamMember, Team]):
 
     def insert(self, parent: Team, values: dict[str, object]) -> TeamMember:
         role = TeamRole(cast(int, values.get("role", TeamRole.USER)))
-        row = add_member(parent, cast(User, values["user"]), role)
+        row: TeamMember = TeamMember.create(
+            unique_id=make_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
+        )
         audited.record_rights(row.user, "team_changed", f"{role.name.lower()} of {parent.name}")
         return row
 
@@ -162,14 +164,6 @@ class Members(Resource[TeamMember, Team]):
         _require_rank(row.team, lock_row(row).role)
         super().remove(row)
         audited.record_rights(row.user, "team_changed", f"no longer in {row.team.name}")
-
-
-def add_member(team: Team, user: User, role: TeamRole) -> TeamMember:
-    """Add a person of the account to a team."""
-    row: TeamMember = TeamMember.create(
-        unique_id=make_uuid(), team=team, user=user, role=role, joining_date=now()
-    )
-    return row
 
 
 def _require_rank(team: Team, *roles: int | None) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from models.store.backup import file, postgresql, sqlite
-from models.store.backup.file import BackupError, Header
+from models.store.backup import file, other_store, postgresql, sqlite
+from models.store.backup.file import Header
 from models.store.migrate import SchemaUnknown, list_unknown
 
 
@@ -20,7 +20,7 @@ def back_up(path: Path, database_url: str, home: Path, version: str) -> None:
 
 @contextmanager
 def restore(path: Path, database_url: str, home: Path) -> Iterator[Header]:
-    """Restore a backup into an unused data folder or database. The block can change its rows.
+    """Restore a backup of either store into an unused data folder or database. The block can change its rows.
 
     Other processes see the rows at the end of the block.
 
@@ -30,16 +30,13 @@ def restore(path: Path, database_url: str, home: Path) -> Iterator[Header]:
     store_name = "postgresql" if database_url else "sqlite"
     with file.open_backup(path) as reader:
         header = reader.header
-        if header.store != store_name:
-            raise BackupError(
-                f"the backup is of {header.store}, but the settings name {store_name}:"
-                " see TOCSIN_DATABASE_URL"
-            )
         if unknown := list_unknown(header.migrations):
             raise SchemaUnknown(
                 f"this program does not know {', '.join(unknown)}, which the backup has:"
                 f" restore it with Tocsin {header.version} or later"
             )
+        if header.store != store_name:
+            other_store.require_same_schema(header.migrations, header.version)
         restored = (
             postgresql.restore_rows(reader, home) if database_url else sqlite.restore_rows(reader, home)
         )

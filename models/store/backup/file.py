@@ -83,6 +83,8 @@ def create(path: Path) -> Iterator[Writer]:
     """
     if path.exists():
         raise BackupError(f"{path} exists: choose another name for the backup")
+    if not path.parent.is_dir():
+        raise BackupError(f"no such folder: {path.parent}")
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,15 +1,19 @@
 """Back up and restore a PostgreSQL database with COPY, in one transaction each."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 from psycopg import Cursor, sql
 
+from models.store.backup import other_store, sqlite
 from models.store.backup.file import BackupError, Header, Reader, Writer
 from models.store.migrate import list_applied, migrate_in_transaction
 from models.store.store import connection, db, store
+from runtime import data_folder
 
 # The text of values must not depend on the settings of the server.
 _SETTINGS = (
@@ -32,6 +36,7 @@ _SEQUENCES = """
 select sequencename::text, last_value from pg_sequences
 where schemaname = current_schema() and last_value is not null
 """
+_ALL_SEQUENCES = "select sequencename::text from pg_sequences where schemaname = current_schema()"
 # A process that ran on an earlier database of this name would not know that the restored copy is paused.
 _OTHERS = """
 select exists (select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
@@ -39,6 +44,8 @@ and application_name <> '' and application_name = current_setting('application_n
 """
 # The table of the migrations is made by the restore.
 SCHEMA_TABLE = "schema_migration"
+# In the header of a backup.
+STORE = "postgresql"
 
 
 def write_rows(writer: Writer, version: str) -> None:
@@ -51,7 +58,7 @@ def write_rows(writer: Writer, version: str) -> None:
         migrations = tuple(list_applied()) if SCHEMA_TABLE in tables else ()
         if not migrations:
             raise BackupError("the database is empty: there is nothing to back up")
-        writer.write_header(Header("postgresql", version, created_at, migrations))
+        writer.write_header(Header(STORE, version, created_at, migrations))
         for table, columns in tables.items():
             if table != SCHEMA_TABLE:
                 _write_table(writer, table, columns)
@@ -113,17 +120,47 @@ def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
             raise BackupError(
                 f"the database has {', '.join(later)}, but the backup is older: use an empty database"
             )
-        migrate_in_transaction(max(reader.header.migrations))
+        is_own = reader.header.store == STORE
+        migrate_in_transaction(max(reader.header.migrations) if is_own else None)
         db.execute_sql(_SETTINGS)
         # A migration may have written rows; the backup has them.
-        tables = [name for name in _list_tables() if name != SCHEMA_TABLE]
+        tables = {name: columns for name, columns in _list_tables().items() if name != SCHEMA_TABLE}
         db.execute_sql("; ".join(f'delete from "{name}"' for name in reversed(tables)))  # noqa: S608
-        for head in iter(reader.read_json, {}):
-            _read_table(reader, str(head["table"]), list(head["columns"]))
-        for name, value in reader.read_json().items():
-            db.execute_sql("select setval(%s::regclass, %s)", (_quote(name), int(str(value))))
-        migrate_in_transaction()
+        if is_own:
+            for head in iter(reader.read_json, {}):
+                _read_table(reader, str(head["table"]), list(head["columns"]))
+            for name, value in reader.read_json().items():
+                db.execute_sql("select setval(%s::regclass, %s)", (_quote(name), int(str(value))))
+            migrate_in_transaction()
+        else:
+            _copy_from_sqlite(reader, home, tables)
         yield
+
+
+def _copy_from_sqlite(reader: Reader, home: Path, tables: Mapping[str, list[str]]) -> None:
+    """Write the rows of a backup of SQLite, whose file is in the data folder for this time."""
+    # Times of SQLite are in UTC, without an offset.
+    db.execute_sql("set local timezone = 'UTC'")
+    data_folder.prepare(home)
+    with tempfile.TemporaryDirectory(prefix=".restore-", dir=home) as draft:
+        path = Path(draft, "backup.db")
+        sqlite.write_file(reader, path)
+        with closing(sqlite3.connect(path)) as opened:
+            for table, columns in tables.items():
+                other_store.list_types(opened, table, columns)
+                rows = opened.execute(f'select {other_store.quote(columns)} from "{table}"')  # noqa: S608
+                with (
+                    _open_cursor() as cursor,
+                    cursor.copy(_build_copy(table, columns, "from stdin")) as copied,
+                ):
+                    for row in rows:
+                        copied.write_row(row)
+            taken = dict(opened.execute("select name, seq from sqlite_sequence"))
+    for (name,) in db.execute_sql(_ALL_SEQUENCES).fetchall():
+        table = name.removesuffix("_id_seq")
+        newest = db.execute_sql(f'select max(id) from "{table}"').fetchone()[0] or 0  # noqa: S608
+        if last := max(newest, taken.get(table, 0)):
+            db.execute_sql("select setval(%s::regclass, %s)", (_quote(name), last))
 
 
 def _quote(name: str) -> str:

@@ -7,14 +7,19 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
+from models.store.backup import other_store
 from models.store.backup.file import BLOCK_SIZE, BackupError, Header, Reader, Writer, publish
 from models.store.migrate import migrate
 from models.store.opening import open_store
 from models.store.sqlite import SQLITE_FILE
 from models.store.store import connection, db
 from runtime import data_folder
+
+# In the header of a backup.
+STORE = "sqlite"
 
 
 def write_rows(writer: Writer, home: Path, folder: Path, version: str) -> None:
@@ -27,7 +32,7 @@ def write_rows(writer: Writer, home: Path, folder: Path, version: str) -> None:
         _copy_pages(home / SQLITE_FILE, pages)
         with closing(sqlite3.connect(pages)) as copied:
             migrations = _read_migrations(copied)
-        writer.write_header(Header("sqlite", version, created_at, migrations))
+        writer.write_header(Header(STORE, version, created_at, migrations))
         with pages.open("rb") as file:
             while block := file.read(BLOCK_SIZE):
                 writer.write_block(block)
@@ -73,19 +78,50 @@ def restore_rows(reader: Reader, home: Path) -> Iterator[None]:
     for killed in home.glob(f"{_DRAFT}*"):
         shutil.rmtree(killed)
     with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=home) as draft:
-        with Path(draft, SQLITE_FILE).open("wb") as file:
-            for block in reader.read_series():
-                file.write(block)
+        if reader.header.store == STORE:
+            write_file(reader, Path(draft, SQLITE_FILE))
         open_store("", Path(draft))
         try:
             migrate(Path(draft))
             with connection():
+                if reader.header.store != STORE:
+                    _insert_rows(reader, db.connection())
                 yield
         finally:
             # The last connection writes everything into the file.
             db.close_all()
         _move(Path(draft, SQLITE_FILE), home)
     open_store("", home)
+
+
+def write_file(reader: Reader, path: Path) -> None:
+    """Write the database file that a backup of SQLite has."""
+    with path.open("wb") as file:
+        for block in reader.read_series():
+            file.write(block)
+
+
+def _insert_rows(reader: Reader, opened: sqlite3.Connection) -> None:
+    """Write the rows of a backup of PostgreSQL into a database of the same schema, in one transaction."""
+    opened.execute("begin immediate")
+    # A row can refer to a later one of the same table.
+    opened.execute("pragma defer_foreign_keys = on")
+    for head in iter(reader.read_json, {}):
+        table, columns = str(head["table"]), list(head["columns"])
+        types = other_store.list_types(opened, table, columns)
+        # A migration may have written rows; the backup has them.
+        opened.execute(f'delete from "{table}"')  # noqa: S608 - a name of a table that exists
+        insert = (
+            f'insert into "{table}" ({other_store.quote(columns)}) values ({", ".join("?" * len(columns))})'  # noqa: S608
+        )
+        rows = other_store.read_copied(reader.read_series(), types)
+        while batch := list(islice(rows, other_store.BATCH)):
+            opened.executemany(insert, batch)
+    for name, value in reader.read_json().items():
+        # Only tables whose numbers are never used twice have a row there.
+        of_table = (int(str(value)), name.removesuffix("_id_seq"))
+        opened.execute("update sqlite_sequence set seq = ? where name = ?", of_table)
+    opened.execute("commit")
 
 
 def _move(complete: Path, home: Path) -> None:

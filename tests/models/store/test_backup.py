@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from models.store import migrate
-from models.store.backup import backup, file
+from models.store.backup import backup, file, other_store
 from models.store.backup.file import BackupError, Header
 from models.store.migrate import SchemaUnknown
 from models.store.opening import open_store
@@ -241,15 +241,59 @@ def test_a_backup_of_a_later_version_is_refused(filled, home, new_home, tmp_path
     assert not new_home.exists()
 
 
-def test_a_backup_of_the_other_store_is_refused(filled, home, new_home, tmp_path):
+def test_a_backup_of_the_other_store_with_an_older_schema_is_refused(filled, home, new_home, tmp_path):
     path = tmp_path / "backup"
-    other = "sqlite" if SERVER else "postgresql"
     with file.create(path) as writer:
-        writer.write_header(Header(other, "1.2.3", "2026-03-04", ("0001_initial",)))
+        writer.write_header(Header("sqlite" if SERVER else "postgresql", "1.2.3", "2026-03-04", ()))
     db.close_all()
 
-    with pytest.raises(BackupError, match=f"the backup is of {other}"), restored(path, new_home):
+    with pytest.raises(BackupError, match="is of another store and has not 0001"), restored(path, new_home):
         pass
+
+
+@pytest.mark.skipif(not SERVER, reason="needs both stores")
+def test_all_rows_are_restored_into_the_other_store_and_back(filled, home, new_home, tmp_path):
+    with connection(), store().write_transaction():
+        db.execute_sql("update account set name = %s", ("a\tb\\n\nc\\ \\N €",))
+    before = read_all_rows()
+    to_sqlite = back_up(home, tmp_path / "of_postgresql")
+    lite = tmp_path / "lite"
+    with backup.restore(to_sqlite, "", lite):
+        pass
+    back = tmp_path / "of_sqlite"
+    backup.back_up(back, "", lite, "1.2.3")
+    db.close_all()
+
+    with restored(back, new_home):
+        after = read_all_rows()
+        with connection(), store().write_transaction():
+            newest = db.execute_sql("select max(id) from receipt").fetchone()[0]
+            assert db.execute_sql("select nextval('receipt_id_seq')").fetchone()[0] > newest
+
+    for rows in (before, after):
+        rows.pop("schema_migration")
+    assert after == before
+    assert all(before.values())
+
+
+@pytest.mark.parametrize(
+    ("cell", "type_", "value"),
+    [
+        (r"a\tb\\c\nd", "TEXT", "a\tb\\c\nd"),
+        (r"\N", "TEXT", None),
+        ("t", "INTEGER", 1),
+        ("f", "INTEGER", 0),
+        ("-12", "INTEGER", -12),
+        ("2026-03-04 13:00:00.5+01", "TIMESTAMPTZ", "2026-03-04 12:00:00.500000"),
+        ("2026-03-04 12:00:00+00", "TIMESTAMPTZ", "2026-03-04 12:00:00.000000"),
+        (r"\\x00ff", "BLOB", b"\x00\xff"),
+    ],
+)
+def test_a_value_of_postgresql_becomes_one_of_sqlite(cell, type_, value):
+    # Blocks end anywhere.
+    blocks = [bytes([byte]) for byte in f"{cell}\n".encode()]
+
+    assert list(other_store.read_copied(blocks, [type_])) == [[value]]
 
 
 @pytest.mark.skipif(not SERVER, reason="about a database with an empty schema")

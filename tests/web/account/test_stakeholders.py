@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from models.tables.stakeholders import StakeholderAddress
 from tests.support.stores import get_settings
-from tocsin.commands.account import accounts
+from tocsin.commands import writing
 from tocsin.commands.account.stakeholders import stakeholders as command
 from web.account import stakeholders
 
@@ -64,8 +64,8 @@ def run(world, home, monkeypatch):
     """run(argument, ...): the command in this process, with the store of the test."""
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
+    monkeypatch.setattr(writing, "open_store", lambda *_: None)
+    monkeypatch.setattr(writing, "require_schema", lambda *_: None)
     account = ("--account", world.account.account_identifier)
     return lambda *arguments: CliRunner().invoke(command, [*arguments, *account])
 
@@ -77,8 +77,10 @@ def test_the_command_changes_the_list(run):
     }
     again = run("add", "press@example.org", "Press")
     assert (again.exit_code, again.output.strip()) == (1, "Error: press@example.org is in the list already")
-    assert run("list").output == "press@example.org  Press\n"
-    assert json.loads(run("list", "--json").output) == [{"email": "press@example.org", "name": "Press"}]
+    assert run("list").output == "E-MAIL             NAME\npress@example.org  Press\n"
+    assert json.loads(run("list", "--json").output) == {
+        "results": [{"email": "press@example.org", "name": "Press"}]
+    }
     assert run("add", "nobody", "x").exit_code == 2
 
     assert run("remove", "PRESS@example.org").exit_code == 0

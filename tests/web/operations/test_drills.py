@@ -160,7 +160,7 @@ def test_the_command_can_only_start_a_drill(run, world):
 
 
 def test_the_command_starts_nothing_if_the_policy_is_not_clear(run, world):
-    for name, why in (("No such", "there is no policy No such"), (world.policy.name, "2 policies are named")):
+    for name, why in (("No such", "no policy No such"), (world.policy.name, "2 policies are named")):
         result = run("--policy", name)
         assert (result.exit_code, why in result.output) == (2, True)
     assert Drill.select().count() == 0

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from models.domain.enums import WorkState
 from models.reports import backlog, metrics_page
 from models.reports.backlog import ProcessLiveness
+from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
@@ -178,3 +179,20 @@ def test_alerts_are_counted_by_source_after_their_commit(ask, world, scraped):
     assert found["tocsin_alerts_accepted_total", ("source", "generic")] == 2
     assert found["tocsin_alerts_accepted_total", ("source", "prometheus")] == 3
     assert found["tocsin_requests_refused_total", ("status", "404")] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "is_shown"),
+    [
+        ("worker", {}, False),
+        ("worker", {"TOCSIN_TELEGRAM_TOKEN": True}, True),
+        ("worker", {"TOCSIN_SLACK_APP_TOKEN": True, "TOCSIN_SLACK_BOT_TOKEN": False}, False),
+        ("worker", {"TOCSIN_MAIL_IN_DOMAIN": "alerts.example.org"}, True),
+        ("listener", {}, True),
+    ],
+    ids=str,
+)
+def test_a_listener_is_missing_only_if_a_setting_needs_one(scraped, now, kind, settings, is_shown):
+    backlog.record_liveness(ProcessLiveness(kind, f"{kind}:1", now, settings=settings), store().now())
+
+    assert (("tocsin_processes_up", ("kind", "listener")) in scraped()) is is_shown

@@ -1,7 +1,5 @@
 """`tocsin application`: the IDs of applications that an account brings."""
 
-import json
-
 import click
 
 from models.domain.applications import KINDS
@@ -9,7 +7,11 @@ from models.domain.identity import is_uuid
 from models.services import added_applications
 from models.store.store import store
 from models.tables.services import AddedApplication
-from tocsin.commands.account.accounts import account_option, as_json_option, find_account, write_transaction
+from tocsin.commands.names import find_account
+from tocsin.commands.options import account_option, as_json_option
+from tocsin.commands.output import print_json_list, print_result, print_table
+from tocsin.commands.read_only import open_read_only
+from tocsin.commands.writing import write_transaction
 
 
 @click.group()
@@ -38,7 +40,7 @@ def add(unique_id: str, kind: str, account_id: str | None, as_json: bool) -> Non
         except added_applications.NotAdded as error:
             raise click.ClickException(str(error)) from None
     result = {"account_id": found.account_identifier, "unique_id": known, "kind": kind}
-    click.echo(json.dumps(result) if as_json else f"added {known} as {kind}")
+    print_result(result, as_json, f"added {known} as {kind}")
 
 
 @application.command("list")
@@ -46,20 +48,20 @@ def add(unique_id: str, kind: str, account_id: str | None, as_json: bool) -> Non
 @as_json_option
 def list_added(account_id: str | None, as_json: bool) -> None:
     """List the added IDs."""
-    with write_transaction():
+    with open_read_only():
         rows = added_applications.list_added(find_account(account_id)).order_by(AddedApplication.id)
         found = [{"unique_id": row.unique_id, "kind": row.kind} for row in rows]
     if as_json:
-        click.echo(json.dumps(found))
+        print_json_list(found)
         return
-    for row in found:
-        click.echo(f"{row['unique_id']}  {row['kind']}")
+    print_table(("ID", "KIND"), [(row["unique_id"], row["kind"]) for row in found], "no added applications")
 
 
 @application.command("remove")
 @click.argument("unique_id", metavar="ID")
 @account_option
-def remove(unique_id: str, account_id: str | None) -> None:
+@as_json_option
+def remove(unique_id: str, account_id: str | None, as_json: bool) -> None:
     """Remove an ID. Integrations that have it keep working."""
     known = _check_id(unique_id)
     with write_transaction():
@@ -67,7 +69,7 @@ def remove(unique_id: str, account_id: str | None) -> None:
         of_id = (AddedApplication.account == found) & (AddedApplication.unique_id == known)
         if not AddedApplication.delete().where(of_id).execute():
             raise click.ClickException(f"{known} was not added")
-    click.echo(f"removed {known}")
+    print_result({"unique_id": known, "action": "removed"}, as_json, f"removed {known}")
 
 
 def _check_id(unique_id: str) -> str:

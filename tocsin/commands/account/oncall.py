@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import click
@@ -22,22 +22,16 @@ from schedules.escalation.person_notifications import get_recipient
 from schedules.escalation.targets import OnCallResolver, is_round_robin
 from schedules.oncall import shifts
 from schedules.oncall.local_time import get_zone, list_zone_warnings
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.output import format_table, shorten, to_json, to_printable
+from tocsin.commands.names import find_accounts
+from tocsin.commands.options import accounts_option, as_json_option
+from tocsin.commands.output import format_table, get_width, print_json, shorten, to_printable
 from tocsin.commands.read_only import BadArguments, NoResult, open_read_only
 from tocsin.commands.times import ZoneType, parse_time
-from web.oncall.oncall import USER
-from web.oncall.schedule_overview import ON_CALL, show_on_call
-from web.oncall.schedule_problems import NO_PROBLEMS
 
 NOBODY = "NOBODY"
+HEADINGS = ("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT")
 
-JsonDict = dict[str, Any]
 Row = TypeVar("Row", bound=Table)
-
-account_option = click.option(
-    "--account", "account_id", help="Identifier of one account; default: all accounts."
-)
 
 
 @click.command()
@@ -50,7 +44,7 @@ account_option = click.option(
     help="Time zone of all times; default: UTC for --at, and for other times the zones of the schedules.",
 )
 @click.option("--team", "team_name", metavar="NAME", help="Only the team with this name or unique_id.")
-@account_option
+@accounts_option
 @as_json_option
 def oncall(
     at_text: str | None, zone: ZoneInfo | None, team_name: str | None, account_id: str | None, as_json: bool
@@ -67,22 +61,16 @@ def oncall(
     if not accounts:
         raise BadArguments(f"no team {team_name}") if team_name else NoResult("there is no team")
     if as_json:
-        click.echo(to_json({"at": at, "accounts": [_to_json(account) for account in accounts]}))
+        # The forms of the answers over HTTP need the interface, which takes longest to load.
+        from tocsin.commands.account.oncall_json import build_json
+
+        print_json({"at": at, "accounts": [build_json(account) for account in accounts]})
         return
     for text in format_lines(accounts, at, zone):
         click.echo(to_printable(text))
     for schedule, _ in (one for account in accounts for team in account.teams for one in team.schedules):
         for warning in list_zone_warnings(schedule.name, schedule.time_zone):
             click.echo(to_printable(warning), err=True)
-
-
-def find_accounts(identifier: str | None) -> list[Account]:
-    """Return the account with this identifier, or all accounts."""
-    rows = Account.select().order_by(Account.id)
-    found = list(rows.where(Account.account_identifier == identifier) if identifier else rows)
-    if not found:
-        raise BadArguments(f"no account {identifier}") if identifier else NoResult("there is no account")
-    return found
 
 
 def _load_account(account: Account, at: datetime, team_name: str | None) -> "AccountOnCall":
@@ -144,50 +132,6 @@ class AccountOnCall:
         return list(zip(row.rules, _compute_delays(policy, by_step), by_step, strict=True))
 
 
-def _to_json(found: AccountOnCall) -> JsonDict:
-    return {
-        "account_id": found.account.account_identifier,
-        "name": found.account.name,
-        "teams": [
-            {
-                "unique_id": each.team.unique_id,
-                "name": each.team.name,
-                "schedules": [
-                    ON_CALL.dump({**NO_PROBLEMS, **show_on_call(schedule, current, found.users)})
-                    for schedule, current in each.schedules
-                ],
-                "policies": [_policy_to_json(row, found) for row in each.policies],
-            }
-            for each in found.teams
-        ],
-    }
-
-
-def _policy_to_json(row: EscalationPolicy, found: AccountOnCall) -> JsonDict:
-    """Return a policy in the form of version 2 over HTTP, with more about the notifications."""
-    return {
-        "unique_id": row.unique_id,
-        "name": row.name,
-        "round_robin": is_round_robin(found.config.policies[row.id]),
-        "oncalls": [
-            {
-                "ep_rule": step["unique_id"],
-                "position": step["position"],
-                "delay": step["delay"],
-                "notified_after": delay,
-                "oncalls": [_person_to_json(person, found) for person in people],
-            }
-            for step, delay, people in found.resolve(row)
-        ],
-    }
-
-
-def _person_to_json(person: PersonFacts, found: AccountOnCall) -> JsonDict:
-    notified = get_recipient(person, found.at)
-    forwarded_to = None if notified is person else USER.dump(found.users[notified.row])
-    return {**USER.dump(found.users[person.row]), "forwarded_to": forwarded_to}
-
-
 def _list_rows(table: type[Row], teams: Sequence[Team]) -> list[Row]:
     """Return the rows of a table that belong to these teams, ordered by name."""
     rows = table.select().where(in_list(table.team, [team.id for team in teams]))
@@ -221,7 +165,7 @@ def format_lines(accounts: Sequence[AccountOnCall], at: datetime, zone: ZoneInfo
             for row in _build_rows(each.team, schedule, current, found.config, zone)
         ]
         if rows:
-            yield from format_table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
+            yield from format_table(rows, HEADINGS, get_width())
         else:
             yield "no schedules"
         for each in found.teams:

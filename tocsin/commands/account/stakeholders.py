@@ -1,21 +1,15 @@
 """`tocsin stakeholders`: the addresses outside the account that alerts may mail."""
 
-import json
-
 import click
 
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.stakeholders import StakeholderAddress
-from tocsin.commands.account.accounts import (
-    account_option,
-    as_json_option,
-    check_address,
-    find_account,
-    print_result,
-    write_transaction,
-)
-from tocsin.commands.output import to_printable
+from tocsin.commands.names import check_address, find_account
+from tocsin.commands.options import account_option, as_json_option
+from tocsin.commands.output import print_json_list, print_result, print_table, to_printable
+from tocsin.commands.read_only import open_read_only
+from tocsin.commands.writing import write_transaction
 
 
 @click.group()
@@ -28,14 +22,13 @@ def stakeholders() -> None:
 @as_json_option
 def list_stakeholders(account_id: str | None, as_json: bool) -> None:
     """List the allowed addresses."""
-    with write_transaction():
+    with open_read_only():
         query = StakeholderAddress.select().where(StakeholderAddress.account == find_account(account_id))
         rows = [{"email": row.email, "name": row.name} for row in query.order_by(StakeholderAddress.id)]
     if as_json:
-        click.echo(json.dumps(rows))
+        print_json_list(rows)
         return
-    for row in rows:
-        click.echo(to_printable(f"{row['email']}  {row['name']}"))
+    print_table(("E-MAIL", "NAME"), [(row["email"], row["name"]) for row in rows], "no addresses")
 
 
 @stakeholders.command("add")

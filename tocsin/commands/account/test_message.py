@@ -1,6 +1,5 @@
 """`tocsin test-message`: send a test message in the same way as a notification."""
 
-import json
 import sys
 from datetime import datetime
 
@@ -9,17 +8,14 @@ import click
 from models.contacts.messages import create_test_message
 from models.domain.channels import CHANNELS
 from models.domain.enums import MessageStatus
-from models.store.migrate import require_schema
-from models.store.opening import open_store
-from models.store.store import connection, store
+from models.store.store import store
 from models.tables.accounts import User
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod
-from runtime import logs
-from runtime.settings import load
-from tocsin.commands.account.accounts import account_option, as_json_option
-from tocsin.commands.output import to_printable
-from tocsin.commands.read_only import require_data
+from tocsin.commands.names import find_user
+from tocsin.commands.options import account_option, as_json_option
+from tocsin.commands.output import print_json_list, to_printable
+from tocsin.commands.writing import open_for_writing
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM
 
@@ -33,28 +29,14 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
 
     Exit code 1: at least one test message was not sent.
     """
-    settings = load()
-    logs.configure("error", "test-message")
-    require_data(settings)
-    open_store(settings.database_url, settings.home)
-    require_schema()
-    deliver.configure(settings)
-    with connection():
-        results = [send_test(contact) for contact in list_contacts(_find_user(who, account_id))]
-    for result in results:
-        text = f"{result['contact']}: {result['outcome']} ({result['message_id']})"
-        click.echo(json.dumps(result) if as_json else to_printable(text))
+    with open_for_writing() as settings:
+        deliver.configure(settings)
+        results = [send_test(contact) for contact in list_contacts(find_user(who, account_id))]
+    if as_json:
+        print_json_list(results)
+    for result in () if as_json else results:
+        click.echo(to_printable(f"{result['contact']}: {result['outcome']} ({result['message_id']})"))
     sys.exit(0 if all(result["state"] == "sent" for result in results) else 1)
-
-
-def _find_user(who: str, account_id: str | None) -> User:
-    query = User.select().where((User.email == who) | (User.username == who), User.removed_at.is_null())
-    found = [user for user in query if account_id in (None, user.account.account_identifier)]
-    if not found:
-        raise click.ClickException(f"no user {who}")
-    if len(found) > 1:
-        raise click.UsageError(f"{who} is a user of more than one account: choose the account with --account")
-    return found[0]
 
 
 def list_contacts(user: User) -> list[ContactMethod]:

@@ -1,6 +1,5 @@
 """`tocsin dead-letters`: list, replay and drop alerts that Tocsin could not process."""
 
-import json
 import re
 import sys
 import time
@@ -23,8 +22,8 @@ from pipeline.topology import build_segments, find_segment
 from runtime import logs
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, load
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.output import format_table, to_printable
+from tocsin.commands.options import as_json_option
+from tocsin.commands.output import format_table, get_width, print_json, print_json_list, to_printable
 from tocsin.commands.read_only import require_data
 from workers import queue
 
@@ -74,11 +73,9 @@ def dead_letters_group(
         keys = dead_letters.list_keys(Scope(service=service, integration=integration))
         shown = dead_letters.load_all(keys[-limit:])
     if as_json:
-        click.echo(
-            json.dumps({"count": len(keys), "results": [_to_json(dead_letter) for dead_letter in shown]})
-        )
+        print_json_list(map(_to_json, shown), count=len(keys))
         return
-    for text in format_table([_build_row(dead_letter) for dead_letter in shown]):
+    for text in format_table([_build_row(dead_letter) for dead_letter in shown], (), get_width()):
         click.echo(text)
     click.echo(_format_total(len(shown), len(keys)))
 
@@ -95,7 +92,7 @@ def show(reference: str, with_body: bool, as_json: bool) -> None:
     if body is not None:
         _write_body(body)
     elif as_json:
-        click.echo(json.dumps([_to_json(dead_letter) for dead_letter in matches]))
+        print_json_list(map(_to_json, matches))
     else:
         click.echo(
             "\n\n".join("\n".join(map(to_printable, _format_lines(dead_letter))) for dead_letter in matches)
@@ -238,7 +235,7 @@ def _report(progress: _Progress, verb: str, as_json: bool) -> None:
             "owner_deleted": progress.owner_deleted,
             "conflicts": progress.conflicts,
         }
-        click.echo(json.dumps(result))
+        print_json(result)
     else:
         click.echo(f"{progress.done:,} {verb}" if progress.total else NO_DEAD_LETTERS)
     if progress.owner_deleted:
@@ -259,7 +256,7 @@ def _to_json(dead_letter: DeadLetter) -> dict[str, object]:
         "id": dead_letter.id,
         "trace_id": dead_letter.trace_id,
         "position": dead_letter.position,
-        "accepted_at": dead_letter.accepted_at.isoformat(),
+        "accepted_at": dead_letter.accepted_at,
         "error": str(dead_letter.error),
         "source": dead_letter.source,
         **{

@@ -1,31 +1,24 @@
 """`tocsin drill`: page through the real pipeline, and report who acknowledged, and how fast."""
 
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 
 import click
-import structlog
 
-from models.domain.effects import Author
-from models.domain.enums import AuthorKind
 from models.reports.alert_trace import name_channel
 from models.reports.drill_report import DrillReport, build_drill_report
-from models.store.migrate import require_schema
-from models.store.opening import open_store
-from models.store.store import connection, store
+from models.store.store import store
 from models.tables.accounts import Account
 from models.tables.incidents import Drill
-from models.tables.services import Service
-from models.tables.teams import EscalationPolicy
-from runtime import logs
 from runtime.redis_socket import get_url
-from runtime.settings import load
-from tocsin.commands.account.accounts import account_option, as_json_option, find_account
+from tocsin.commands import names
+from tocsin.commands.names import find_account
+from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import to_json, to_printable
-from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, require_data
+from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments
+from tocsin.commands.writing import build_author, open_for_writing
 from web.operations import drills
 from workers import queue
 
@@ -34,7 +27,11 @@ POLL_S = 2.0
 
 @click.command()
 @click.option(
-    "--policy", "policy_name", metavar="NAME", required=True, help="Name or unique_id of the policy."
+    "--policy",
+    "policy_name",
+    metavar="NAME",
+    required=True,
+    help="Name, TEAM/NAME or unique_id of the policy.",
 )
 @click.option(
     "--service",
@@ -56,13 +53,7 @@ def drill(
 
     Exit code: 0 if somebody acknowledged, 1 if not.
     """
-    settings = load()
-    if not structlog.is_configured():
-        logs.configure("error", "command")
-    require_data(settings)
-    open_store(settings.database_url, settings.home)
-    with connection():
-        require_schema()
+    with open_for_writing() as settings:
         with queue.connected(settings.redis_url or get_url(settings.home)):
             started = _start(find_account(account_id), policy_name, service_name)
         report = build_drill_report(started)
@@ -79,23 +70,15 @@ def drill(
 
 
 def _start(account: Account, policy_name: str, service_name: str | None) -> Drill:
-    policies = list(
-        drills.select_policies(account).where(
-            (EscalationPolicy.name == policy_name) | (EscalationPolicy.unique_id == policy_name)
-        )
-    )
-    if len(policies) != 1:
-        how_many = f"{len(policies)} policies are named" if policies else "there is no policy"
-        raise BadArguments(f"{how_many} {policy_name}: give the unique_id of one")
-    services = drills.find_services(policies[0])
+    account_id = account.account_identifier
+    policy = names.find(names.POLICY, policy_name, account_id, drills.select_policies(account))
+    services = list(drills.find_services(policy))
     if service_name is not None:
-        services = services.where((Service.name == service_name) | (Service.unique_id == service_name))
-    service = services.first()
-    if service is None:
-        raise BadArguments("the team of the policy has no such service: a drill needs one")
-    author = Author(AuthorKind.COMMAND, f"command on {socket.gethostname()}")
+        services = [names.find(names.SERVICE, service_name, account_id, services)]
+    if not services:
+        raise BadArguments("the team of the policy has no service: a drill needs one")
     with store().write_transaction():
-        started = drills.start(policies[0], service, author, store().now())
+        started = drills.start(policy, services[0], build_author(), store().now())
     if started is None:
         raise click.ClickException(f"the account has {drills.MAX_OPEN} drills that have not ended")
     return started

@@ -2,20 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import TypeVar
 
 import click
 
 from models.reports import recent
 from models.reports.recent import RecentAlert, RecentIncident
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.account.oncall import account_option as accounts_option
-from tocsin.commands.account.oncall import find_accounts
-from tocsin.commands.output import format_table, shorten, to_json
-from tocsin.commands.read_only import open_read_only
+from tocsin.commands.names import find_accounts, find_user
+from tocsin.commands.options import accounts_option, as_json_option
+from tocsin.commands.output import print_json_list, print_table, shorten
+from tocsin.commands.read_only import BadArguments, open_read_only
+from tocsin.commands.times import format_time
 
 Row = TypeVar("Row", RecentAlert, RecentIncident)
+
+INCIDENT_HEADINGS = (
+    "INCIDENT", "OPENED (UTC)", "STATUS", "URGENCY", "SERVICE", "TITLE", "ASSIGNED TO", "REACHED", "TRACE_ID",
+)  # fmt: skip
+ALERT_HEADINGS = (
+    "ACCEPTED (UTC)", "STATE", "LEVEL", "SERVICE", "MESSAGE", "INCIDENT", "TRACE_ID", "REASON",
+)  # fmt: skip
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 10_000
@@ -39,19 +45,34 @@ notified_nobody_option = click.option(
 @limit_option
 @notified_nobody_option
 @click.option("--all", "with_resolved", is_flag=True, help="Also incidents that are resolved.")
+@click.option("--mine", "is_mine", is_flag=True, help="Only those assigned to the user of TOCSIN_USER.")
+@click.option("--user", "who", metavar="WHO", help="Only those assigned to this user.")
 @accounts_option
 @as_json_option
 def list_incidents(
-    limit: int, notified_nobody: bool, with_resolved: bool, account_id: str | None, as_json: bool
+    limit: int,
+    notified_nobody: bool,
+    with_resolved: bool,
+    is_mine: bool,
+    who: str | None,
+    account_id: str | None,
+    as_json: bool,
 ) -> None:
     """List the open incidents, newest last, each with the trace_id of the alert that opened it."""
-    with open_read_only():
+    with open_read_only() as settings:
         accounts = find_accounts(account_id)
+        who = who or (settings.user if is_mine else None)
+        if is_mine and not who:
+            raise BadArguments("who are you? Set TOCSIN_USER to your e-mail address, or give --user")
         found = recent.list_incidents(
-            accounts, limit + 1, with_resolved=with_resolved, notified_nobody=notified_nobody
+            accounts,
+            limit + 1,
+            with_resolved=with_resolved,
+            notified_nobody=notified_nobody,
+            assigned_to=find_user(who, account_id).id if who else None,
         )
     nothing = "no incidents" if with_resolved else "no open incidents"
-    _print_list(found, limit, _build_incident_row, nothing, len(accounts) > 1, as_json)
+    _print_list(found, limit, INCIDENT_HEADINGS, _build_incident_row, nothing, len(accounts) > 1, as_json)
 
 
 @click.command("alerts")
@@ -67,12 +88,13 @@ def list_alerts(limit: int, notified_nobody: bool, account_id: str | None, as_js
     with open_read_only():
         accounts = find_accounts(account_id)
         found = recent.list_alerts(accounts, limit + 1, notified_nobody=notified_nobody)
-    _print_list(found, limit, _build_alert_row, "no alerts", len(accounts) > 1, as_json)
+    _print_list(found, limit, ALERT_HEADINGS, _build_alert_row, "no alerts", len(accounts) > 1, as_json)
 
 
 def _print_list(
     found: Sequence[Row],
     limit: int,
+    headings: tuple[str, ...],
     build_row: Callable[[Row], tuple[str, ...]],
     nothing: str,
     with_account: bool,
@@ -82,22 +104,18 @@ def _print_list(
     shown = list(reversed(found[:limit]))
     has_more = len(found) > limit
     if as_json:
-        click.echo(to_json({"results": [asdict(each) for each in shown], "has_more": has_more}))
-        return
-    if not shown:
-        click.echo(nothing)
+        print_json_list(map(asdict, shown), has_more=has_more)
         return
     if has_more:
         click.echo(f"the newest {limit}; older ones: --limit {min(limit * 2, MAX_LIMIT)}")
     rows = [((each.account,) if with_account else ()) + build_row(each) for each in shown]
-    for text in format_table(rows):
-        click.echo(text)
+    print_table((("ACCOUNT",) if with_account else ()) + headings, rows, nothing)
 
 
 def _build_incident_row(incident: RecentIncident) -> tuple[str, ...]:
     return (
         f"#{incident.incident_number}",
-        _format_time(incident.creation_date),
+        format_time(incident.creation_date),
         incident.status,
         incident.urgency,
         shorten(incident.service or "(deleted)"),
@@ -110,7 +128,7 @@ def _build_incident_row(incident: RecentIncident) -> tuple[str, ...]:
 
 def _build_alert_row(alert: RecentAlert) -> tuple[str, ...]:
     return (
-        _format_time(alert.accepted_at),
+        format_time(alert.accepted_at),
         alert.status,
         alert.alert_type or "",
         shorten(alert.service or "(no service)"),
@@ -125,7 +143,3 @@ def _describe(alert: RecentAlert) -> str:
     """Return the reason of the alert; a stage can create notifications that were not sent."""
     is_unsent = alert.incident_number is not None and alert.notified_nobody
     return " ".join(filter(None, (alert.reason, "No message about it was sent so far." if is_unsent else "")))
-
-
-def _format_time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S}"

@@ -1,6 +1,5 @@
 """`tocsin simulate`: show who would be notified of an alert, how, when and why, if nobody reacted to it."""
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -15,48 +14,27 @@ from models.domain.reasons import format_duration
 from models.reports.delivery_problems import list_delivery_problems
 from models.store.prepared import in_list
 from models.store.store import store
-from models.tables.accounts import Account, User
-from models.tables.services import Integration, Service
-from models.tables.teams import Team
+from models.tables.accounts import User
+from models.tables.services import Integration
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
 from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody
-from pipeline.sources.table import SOURCES
-from tocsin.commands.account.accounts import as_json_option
+from tocsin.commands import names
 from tocsin.commands.account.oncall import NOBODY
 from tocsin.commands.alerts.why import format_rule, format_stages
-from tocsin.commands.output import format_table, shorten, to_json, to_printable
+from tocsin.commands.kinds import KindType
+from tocsin.commands.options import account_option, as_json_option
+from tocsin.commands.output import format_table, get_width, shorten, to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadArguments, open_read_only
-from tocsin.commands.times import ZoneType, parse_time
+from tocsin.commands.times import DurationType, ZoneType, parse_time, write_duration
 from web.operations import run_simulation
 
 JsonDict = dict[str, Any]
 
+HEADINGS = ("AT", "AFTER", "WHAT", "WHO", "BY", "WHY")
 # Characters of a reason that are shown; a reason may name many people.
 MAX_REASON = 160
-
-_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
-_SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-
-
-class DurationType(click.ParamType):
-    """A duration such as 90s, 45m, 2h or 1d, or more than one of these in a row."""
-
-    name = "duration"
-
-    def convert(
-        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        tokens = _DURATION.findall(value.strip())
-        if not tokens or "".join(map("".join, tokens)) != value.strip():
-            self.fail(f"{value} is not a duration: use 90s, 45m, 2h30m or 1d")
-        seconds = sum(int(count) * _SECONDS[unit] for count, unit in tokens)
-        if seconds > MAX_DURATION.total_seconds():
-            self.fail(f"{value} is too long: at most {MAX_DURATION.days}d")
-        return timedelta(seconds=seconds)
 
 
 @click.command()
@@ -74,7 +52,7 @@ class DurationType(click.ParamType):
     "--for",
     "duration",
     metavar="DURATION",
-    type=DurationType(),
+    type=DurationType(MAX_DURATION),
     default="2h",
     show_default=True,
     help="Time in which nobody reacts: 90s, 45m, 2h, 1d.",
@@ -88,9 +66,12 @@ class DurationType(click.ParamType):
     help="File with a body instead of a --message; - is standard input.",
 )
 @click.option(
+    "--as",
     "--source",
-    type=click.Choice(sorted(SOURCES)),
-    help="Monitoring tool that sends the --payload; default: that of the integration.",
+    "source",
+    metavar="TOOL",
+    type=KindType(),
+    help="Monitoring tool that sends the --payload, as of `tocsin send`; default: that of the integration.",
 )
 @click.option("--with-open", is_flag=True, help="Include the incidents that are open now.")
 @click.option(
@@ -101,7 +82,7 @@ class DurationType(click.ParamType):
     help="E-mail address or username of a person who must be notified; may be repeated.",
 )
 @click.option("--zone", type=ZoneType(), default="UTC", show_default=True, help="Time zone of all times.")
-@click.option("--account", "account_id", help="Identifier of the account, if there is more than one.")
+@account_option
 @as_json_option
 def simulate(
     *,
@@ -174,7 +155,7 @@ def _require_one_form(
     if (message is None) == (payload is None):
         raise BadArguments("give either a --message or a --payload")
     if message is not None and source not in (None, generic.EXTENSION):
-        raise BadArguments("--source requires --payload; a --message has the generic form")
+        raise BadArguments("--as requires --payload; a --message has the generic form")
     if payload is not None and (alert_type is not None or entity_id is not None):
         raise BadArguments("--alert-type and --entity-id require --message; a --payload has its own")
 
@@ -185,61 +166,34 @@ def _find_integration(
     """Return the integration with this name, or the only one of the service that takes this source."""
     if service is None and integration is None:
         raise BadArguments("give a --service or an --integration")
-    query = Integration.select(Integration, Service, Team).join(Service).join(Team).join(Account)
-    if account_id is not None:
-        query = query.where(Account.account_identifier == account_id)
-    if service is not None:
-        query = query.where((Service.name == service) | (Service.unique_id == service))
+    if service is None:
+        return names.find(names.INTEGRATION, str(integration), account_id)
+    row = names.find(names.SERVICE, service, account_id)
     if integration is not None:
-        query = query.where((Integration.name == integration) | (Integration.unique_id == integration))
-    found = list(query.order_by(Integration.id))
-    if integration is None:
-        _require_one_service(str(service), account_id)
-        candidates = {
-            row.id
-            for service_row in {row.service for row in found}
-            for row in run_simulation.find_integrations(service_row, source)
-        }
-        found = [row for row in found if row.id in candidates]
+        among = names.INTEGRATION.select(account_id).where(Integration.service == row)
+        return names.find(names.INTEGRATION, integration, account_id, among)
+    found = run_simulation.find_integrations(row, source)
     if not found:
-        where = f"{service} has no integration" if service else "no integration"
-        raise BadArguments(
-            f"{where} {integration}" if integration else f"no integration of {service} takes such an alert"
-        )
+        raise BadArguments(f"no integration of {service} takes such an alert")
     if len(found) > 1:
-        names = ", ".join(f"{row.service.name}/{row.name} ({row.unique_id})" for row in found)
-        raise BadArguments(f"there is more than one integration; choose one with --integration: {names}")
-    only: Integration = found[0]
-    return only
-
-
-def _require_one_service(service: str, account_id: str | None) -> None:
-    """Raise BadArguments if no service has this name, or services of more than one account have it."""
-    query = Service.select(Service, Team, Account).join(Team).join(Account)
-    query = query.where((Service.name == service) | (Service.unique_id == service))
-    accounts = {row.team.account.account_identifier: row.team.account.name for row in query}
-    if account_id is not None and account_id not in accounts:
-        raise BadArguments(f"no service {service} in account {account_id}")
-    if not accounts:
-        raise BadArguments(f"no service {service}")
-    if account_id is None and len(accounts) > 1:
-        known = ", ".join(f"{identifier} ({name})" for identifier, name in accounts.items())
-        raise BadArguments(f"more than one account has a service {service}; choose with --account: {known}")
+        known = ", ".join(f"{each.name} ({each.unique_id})" for each in found)
+        raise BadArguments(f"there is more than one integration; choose one with --integration: {known}")
+    return found[0]
 
 
 def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, User]:
     """Return the users with these e-mail addresses or usernames in the account of the integration."""
-    names = {word: word.strip().lower() for word in expected}
+    addresses = {word: word.strip().lower() for word in expected}
     users = User.select().where(
         User.account == integration.service.team.account_id,
         User.removed_at.is_null(),
-        in_list(peewee.fn.LOWER(User.email), names.values()) | in_list(User.username, names.values()),
+        in_list(peewee.fn.LOWER(User.email), addresses.values()) | in_list(User.username, addresses.values()),
     )
     known = {name: user for user in users for name in (user.email.lower(), user.username)}
-    for word, name in names.items():
+    for word, name in addresses.items():
         if name not in known:
             raise BadArguments(f"no user {word} in the account")
-    return {word: known[name] for word, name in names.items()}
+    return {word: known[name] for word, name in addresses.items()}
 
 
 def _list_missed(expected_users: dict[str, User], result: JsonDict) -> list[str]:
@@ -259,15 +213,15 @@ def format_lines(result: JsonDict, zone: ZoneInfo) -> Iterator[str]:
         yield from _format_alert(alert)
     yield ""
     rows = [_format_row(event, zone) for event in result["simulated_events"] if _is_shown(event)]
-    yield from format_table([("AT", "AFTER", "WHAT", "WHO", "BY", "WHY"), *rows])
+    yield from format_table(rows, HEADINGS, get_width())
     yield ""
     if result["is_truncated"]:
         yield f"cut off: more than {MAX_SIMULATED_EVENTS:,} simulated events, or the time limit was reached"
-    names = ", ".join(
-        f"{shorten(person['person'])} after {_format_duration(person['after'])}"
+    notified = ", ".join(
+        f"{shorten(person['person'])} after {write_duration(person['after'])}"
         for person in result["notified"]
     )
-    yield f"notified: {names or NOBODY}"
+    yield f"notified: {notified or NOBODY}"
     if not result["is_truncated"]:
         yield from _format_end(result, zone)
 
@@ -300,17 +254,8 @@ def _format_row(event: JsonDict, zone: ZoneInfo) -> tuple[str, ...]:
     by = f"{event['channel']}: {shorten(event['contact'])}" if event["channel"] else ""
     what = event["kind"] if event["kind"] in ("notified", "opened") else event["what"].replace("_", " ")
     who, why = shorten(event["person"] or ""), shorten(event["reason"], MAX_REASON)
-    return _format_time(event["at"], zone), _format_duration(event["after"]), what, who, by, why
+    return _format_time(event["at"], zone), write_duration(event["after"]), what, who, by, why
 
 
 def _format_time(at: datetime, zone: ZoneInfo) -> str:
     return f"{at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
-
-
-def _format_duration(seconds: float) -> str:
-    """Return a duration in the form of --for."""
-    rest, text = round(seconds), ""
-    for unit, size in _SECONDS.items():
-        count, rest = divmod(rest, size)
-        text += f"{count}{unit}" if count else ""
-    return text or "0s"

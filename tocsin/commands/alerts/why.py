@@ -9,16 +9,16 @@ import click
 
 from models.domain.enums import WorkState
 from models.domain.reason_texts import ENGLISH, PENDING_TIMERS
-from models.reports import alert_answer, alert_trace, trace_ids
+from models.reports import alert_answer, alert_trace, repeated_alerts, trace_ids
 from models.reports.repeated_alerts import RepeatedIncident
 from models.reports.trace_ids import FoundAlert
 from models.store.store import store
 from models.tables.accounts import Account
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.account.oncall import account_option, find_accounts
+from models.tables.events import Receipt
+from tocsin.commands.names import find_accounts
+from tocsin.commands.options import accounts_option, as_json_option
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, BadArguments, open_read_only
-from web.incidents.repeated_alerts import find_repeated
 
 JsonDict = dict[str, Any]
 
@@ -34,7 +34,7 @@ _NOTHING_NEW = {ENGLISH[code] for code in ("no_router", "no_alert_rules", "entit
     default=1,
     help=f"The page of a body with more than {alert_trace.PAGE_SIZE} alerts.",
 )
-@account_option
+@accounts_option
 @as_json_option
 def why(reference: str, page: int, account_id: str | None, as_json: bool) -> None:
     """Show who was notified of an alert, or why nobody was. Then show its stages and its incident.
@@ -48,7 +48,7 @@ def why(reference: str, page: int, account_id: str | None, as_json: bool) -> Non
     with open_read_only() as settings:
         found = _find(reference, find_accounts(account_id))
         trace = trace_ids.build_trace_of(found, page) if found else None
-        repeated = find_repeated(found.receipt) if found and found.receipt else None
+        repeated = _find_repeated(found.receipt) if found and found.receipt else None
         kept_since = store().now() - timedelta(days=settings.keep_alerts)
     if found is None or trace is None:
         click.echo(to_printable(_describe_unknown(reference, kept_since)), err=True)
@@ -63,6 +63,15 @@ def why(reference: str, page: int, account_id: str | None, as_json: bool) -> Non
         click.echo(f"\n{left} more alerts: --page {page + 1}")
     elif found.event is not None and trace["count"] > 1:
         click.echo(f"\nthe same body has {trace['count'] - 1} more alerts: tocsin why {trace['trace_id']}")
+
+
+def _find_repeated(receipt: Receipt) -> Sequence[RepeatedIncident] | None:
+    """Return the incidents of the alerts that a body repeats. Few do, and reading one loads all sources."""
+    if not repeated_alerts.is_repetition(receipt):
+        return None
+    from web.incidents.repeated_alerts import find_repeated
+
+    return find_repeated(receipt)
 
 
 def _find(reference: str, accounts: list[Account]) -> FoundAlert | None:

@@ -1,8 +1,10 @@
 """`tocsin backup`, `tocsin restore` and `tocsin resume`."""
 
 import importlib.metadata
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -16,10 +18,13 @@ from models.store.opening import open_store
 from models.store.store import connection, store
 from runtime import logs
 from runtime.settings import load
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.output import to_json, to_printable
+from tocsin.commands.options import as_json_option
+from tocsin.commands.output import print_result, to_json, to_printable
 from tocsin.server.supervisor import claim_lock
 
+# The names of backups that --keep writes and deletes: they sort by time.
+PREFIX = "tocsin-"
+NAME = re.compile(rf"{PREFIX}\d{{4}}-\d\d-\d\dT\d{{6}}Z")
 # Messages and timers that are printed; --json prints more.
 MAX_PRINTED = 50
 
@@ -27,17 +32,38 @@ file_argument = click.argument("file", type=click.Path(dir_okay=False, path_type
 
 
 @click.command()
-@file_argument
-def backup(file: Path) -> None:
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    help="FILE is a folder: name the backup by its time, and then delete all but the newest of them.",
+)
+@as_json_option
+def backup(file: Path, keep: int | None, as_json: bool) -> None:
     """Write a backup of the database into FILE, which must not exist. Tocsin may run.
 
     The backup has every alert that was accepted before the start of this command.
     """
+    folder = file
+    if keep is not None:
+        file = folder / f"{PREFIX}{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     settings = load()
     if settings.database_url:
         open_store(settings.database_url, settings.home)
     back_up(file, settings.database_url, settings.home, importlib.metadata.version("tocsin"))
-    click.echo(f"{file}: {file.stat().st_size:,} bytes")
+    deleted = [] if keep is None else delete_old(folder, keep)
+    size = file.stat().st_size
+    result = {"file": str(file), "bytes": size, "deleted": [str(path) for path in deleted]}
+    more = f", and {len(deleted)} old ones deleted" if deleted else ""
+    print_result(result, as_json, f"{file}: {size:,} bytes{more}")
+
+
+def delete_old(folder: Path, keep: int) -> list[Path]:
+    """Delete all but the newest backups that --keep named in a folder. Return those that were deleted."""
+    old = sorted(path for path in folder.glob(f"{PREFIX}*") if NAME.fullmatch(path.name))[:-keep]
+    for path in old:
+        path.unlink()
+    return old
 
 
 @click.command()
@@ -96,7 +122,14 @@ def _describe(work: DueWork) -> Iterator[str]:
     """Yield what workers would do after the end of the pause."""
     yield "paused: alerts are accepted, and nothing is processed or sent until `tocsin resume`."
     yield "That would begin with:"
-    yield f"{work.message_count:,} unsent messages"
+    yield f"{work.message_count:,} unsent messages{' to:' if work.people else ''}"
+    for person in work.people[:MAX_PRINTED]:
+        channels = ", ".join(f"{count:,} by {channel}" for channel, count in person.channels.items())
+        yield to_printable(f"  {person.recipient}: {channels}")
+    if len(work.people) > MAX_PRINTED:
+        yield f"  {len(work.people) - MAX_PRINTED:,} more people"
+    if work.messages:
+        yield "The first of these messages:"
     for message in work.messages[:MAX_PRINTED]:
         about = ", ".join(message.incidents) or "no incident"
         yield to_printable(

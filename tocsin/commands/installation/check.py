@@ -25,8 +25,8 @@ from tocsin.checks.settings_of_processes import (
     find_template_findings,
     find_untrusted_proxies,
 )
-from tocsin.commands.account.accounts import as_json_option
-from tocsin.commands.account.oncall import account_option, find_accounts
+from tocsin.commands.names import find_accounts
+from tocsin.commands.options import accounts_option, as_json_option
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
 from web.checks.finding import TRUNCATED, Finding
@@ -44,7 +44,7 @@ EVERYBODY = "everybody"
 @click.option(
     "--days", type=click.IntRange(1, 366), default=30, show_default=True, help="Number of days to check."
 )
-@account_option
+@accounts_option
 @click.option(
     "--minor", "all_minor", is_flag=True, help="Print all minor findings, not only some of each kind."
 )

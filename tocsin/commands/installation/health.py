@@ -7,14 +7,16 @@ import click
 import orjson
 
 from runtime.settings import find_local_address, load
-from tocsin.commands.output import to_printable
+from tocsin.commands.options import as_json_option
+from tocsin.commands.output import print_result, to_printable
 
 # Longer than /readyz needs for its answer, shorter than the health check of the image waits.
 TIMEOUT_S = 4
 
 
 @click.command()
-def health() -> None:
+@as_json_option
+def health(as_json: bool) -> None:
     """Say whether the web process on this host can accept alerts, at the port of the settings.
 
     Exit code 1: it cannot, or none answers.
@@ -37,5 +39,5 @@ def health() -> None:
     if is_refusal:
         click.echo(to_printable(f"tocsin: web at port {settings.port} refuses: {text}"), err=True)
         sys.exit(1)
-    click.echo(text)
+    print_result({"status": text}, as_json, text)
     sys.exit(0 if answer.status == 200 else 1)

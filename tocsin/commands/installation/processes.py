@@ -3,7 +3,6 @@
 Each command imports its code only when it runs, so that a clock process does not load the web code.
 """
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,6 +11,8 @@ import click
 
 from runtime import data_folder, logs, metrics_folder, parent_process
 from runtime.settings import Settings, find_unset, list_values, load
+from tocsin.commands.options import as_json_option
+from tocsin.commands.output import print_json
 
 parent_option = click.option(
     "--parent",
@@ -130,7 +131,7 @@ def listener(parent: int | None) -> None:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@as_json_option
 def migrate(as_json: bool) -> None:
     """Apply the pending migrations to the database."""
     from models.store.migrate import migrate as apply_migrations
@@ -139,10 +140,11 @@ def migrate(as_json: bool) -> None:
     settings = load()
     open_store(settings.database_url, settings.home)
     applied = apply_migrations(settings.home)
+    text = "\n".join(f"applied {name}" for name in applied) or "nothing to do"
     if as_json:
-        click.echo(json.dumps({"applied": applied}))
+        print_json({"applied": applied})
     else:
-        click.echo("\n".join(f"applied {name}" for name in applied) or "nothing to do")
+        click.echo(text)
 
 
 @contextmanager

@@ -1,15 +1,14 @@
 """`tocsin settings`: the table of settings with the values that a process would use."""
 
-import json
-
 import click
 
 from runtime.settings import DEFAULT, SETTINGS, Given, Setting, parse_settings, read_given
-from tocsin.commands.output import to_printable
+from tocsin.commands.options import as_json_option
+from tocsin.commands.output import print_json_list, to_printable
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@as_json_option
 def settings(as_json: bool) -> None:
     """Show every setting, its value, where the value is from, and its meaning. Secrets are not shown."""
     given = read_given()
@@ -25,7 +24,7 @@ def settings(as_json: bool) -> None:
     ]
     if as_json:
         names = ("name", "value", "source", "meaning")
-        click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
+        print_json_list(dict(zip(names, row, strict=True)) for row in rows)
         return
     width = max(len(name) for name, *_ in rows)
     for name, value, source, meaning in rows:

@@ -9,7 +9,7 @@ from models.domain.applications import GENERIC
 from models.tables.services import AddedApplication
 from tests.support.processes import tocsin
 from tests.support.stores import get_settings
-from tocsin.commands.account import accounts
+from tocsin.commands import writing
 from tocsin.commands.account.applications import application
 
 BROUGHT = "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de"
@@ -20,8 +20,8 @@ def run(world, home, monkeypatch):
     """run(argument, ...): the command in this process for Alice's account, with the store of the test."""
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
+    monkeypatch.setattr(writing, "open_store", lambda *_: None)
+    monkeypatch.setattr(writing, "require_schema", lambda *_: None)
     own = ("--account", world.account.account_identifier)
     return lambda *arguments: CliRunner().invoke(application, [*arguments, *own])
 
@@ -33,7 +33,7 @@ def test_an_id_is_added_listed_and_removed(run):
 
     assert [one.exit_code for one in (added, listed, removed)] == [0, 0, 0]
     assert added.output == f"added {BROUGHT} as grafana\n"
-    assert listed.output == f"{BROUGHT}  grafana\n"
+    assert listed.output.splitlines()[1:] == [f"{BROUGHT}  grafana"]
     assert removed.output == f"removed {BROUGHT}\n"
     assert not AddedApplication.select().exists()
 
@@ -44,7 +44,7 @@ def test_machines_get_json(run, world):
     assert added == {
         "account_id": world.account.account_identifier, "unique_id": BROUGHT, "kind": "zabbix",
     }  # fmt: skip
-    assert json.loads(run("list", "--json").output) == [{"unique_id": BROUGHT, "kind": "zabbix"}]
+    assert json.loads(run("list", "--json").output) == {"results": [{"unique_id": BROUGHT, "kind": "zabbix"}]}
 
 
 @pytest.mark.parametrize(

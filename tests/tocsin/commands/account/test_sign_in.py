@@ -12,7 +12,8 @@ from models.tables.accounts import User
 from models.tables.sign_in import AuditEntry, Password, Session, SignInLink
 from runtime.settings import load
 from tests.support.stores import get_settings
-from tocsin.commands.account import accounts
+from tocsin.commands import writing
+from tocsin.commands.account import users
 from tocsin.server import first_start
 
 
@@ -21,10 +22,10 @@ def run(world, home, monkeypatch):
     """run(argument, ...): the command in this process for Alice's account, with the store of the test."""
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(accounts, "open_store", lambda *_: None)
-    monkeypatch.setattr(accounts, "require_schema", lambda *_: None)
+    monkeypatch.setattr(writing, "open_store", lambda *_: None)
+    monkeypatch.setattr(writing, "require_schema", lambda *_: None)
     own = ("--account", world.account.account_identifier)
-    return lambda *arguments: CliRunner().invoke(accounts.user, [*arguments, *own])
+    return lambda *arguments: CliRunner().invoke(users.user, [*arguments, *own])
 
 
 def test_a_link_is_for_one_hour_and_in_the_audit_list(run, world):

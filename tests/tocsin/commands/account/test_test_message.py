@@ -38,7 +38,7 @@ def test_it_accepts_a_username_and_prints_json(send, world):
     with relay() as box:
         done = send(world.bob.username, "--json", **build_settings(box))
 
-    output = json.loads(done.stdout)
+    (output,) = json.loads(done.stdout)["results"]
     assert (output["contact"], output["state"]) == ("Primary Email", "sent")
     assert output["outcome"] == "Accepted by the relay (250)."
     assert box.mails[0][1]["Message-ID"].startswith(f"<{output['message_id']}@")

@@ -61,7 +61,8 @@ def test_open_incidents_are_listed_with_the_trace_id_of_the_alert_that_opened_ea
     Incident.update(status=IncidentStatus.RESOLVED).where(Incident.incident_number == 2).execute()
     output = run_own("incidents").output
 
-    assert output.count("\n") == 1
+    assert output.startswith("INCIDENT  OPENED (UTC)")
+    assert output.count("\n") == 2
     for words in ("#1", "triggered", "high", "Checkout", "db1 is full", "Alice", first.trace_id):
         assert words in output
     listed = load_results(run_own("incidents", "--all", "--json"))
@@ -152,7 +153,9 @@ def test_an_empty_list_says_so(world, run, command, text):
 def test_a_list_of_two_accounts_names_both(send, world, run, command):
     send("db1")
 
-    assert run(command).output.startswith(world.account.account_identifier)
+    heading, row = run(command).output.splitlines()
+    assert heading.startswith("ACCOUNT")
+    assert row.startswith(world.account.account_identifier)
     assert run(command, "--account", "zzzzz").exit_code == 2
     other = Account.get(Account.id != world.account.id)
     assert run(command, "--account", other.account_identifier).output.startswith("no ")

@@ -5,14 +5,15 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from models.domain.applications import KINDS
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration
+from pipeline.sources import table
 from tests.support.processes import find_free_port
 from tests.support.web.server import run_server
 from tests.web.conftest import app
-from tocsin.commands.alerts.send import list_kinds, load_example, send
+from tocsin.commands.alerts.send import EXAMPLES, load_example, send
 from tocsin.commands.alerts.source_guides import GUIDES
+from tocsin.commands.kinds import EVENT_APIS, TOOLS
 from web.ingest import events
 from web.ingest.fast_path import FastPath
 from workers.alerts import process_lane
@@ -63,4 +64,27 @@ def test_no_answer_is_an_error():
 
 
 def test_every_guide_is_of_an_application_and_has_an_example():
-    assert set(GUIDES) <= set(KINDS) & set(list_kinds())
+    examples = {path.name.removesuffix(".json") for path in EXAMPLES.iterdir()}
+    assert set(GUIDES) <= set(TOOLS) & examples
+
+
+def test_the_commands_know_the_same_tools_as_the_pipeline():
+    assert set(TOOLS) <= set(table.SOURCES)
+    assert {source.extension for source in table.EVENT_APIS} == EVENT_APIS
+
+
+def test_a_tool_without_a_form_of_its_own_sends_the_generic_example():
+    assert load_example("no-such-tool") == load_example("generic")
+
+
+def test_an_unknown_tool_is_compared_with_the_known_ones():
+    refused = call("--as", "graphana", "--show")
+
+    assert refused.exit_code == 2
+    assert "there is no tool graphana; did you mean grafana?" in refused.output
+
+
+def test_an_event_api_names_its_page():
+    refused = call("--as", "pagerduty", "--show")
+
+    assert (refused.exit_code, "docs/sources/pagerduty.md" in refused.output) == (2, True)

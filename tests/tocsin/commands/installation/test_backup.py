@@ -15,6 +15,7 @@ from tests.support.mail_server import start_mailbox
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_tocsin, tocsin
 from tests.support.stores import drop_store, get_url
+from tocsin.commands.installation.backup import delete_old
 
 
 @pytest.fixture
@@ -114,6 +115,7 @@ def test_a_restored_copy_accepts_alerts_and_sends_nothing_until_it_is_resumed(ho
             send(up, key, entity, alert_type="resolved")
     restored = tocsin(copy, "restore", backup)
     assert (restored.returncode, restored.stderr) == (0, "")
+    assert "2 unsent messages to:\n  owner: 2 by e-mail\n" in restored.stdout
     assert "e-mail to owner: #1 Disk full on db1 (First service)" in restored.stdout
 
     with start_mailbox() as mailbox:
@@ -139,6 +141,27 @@ def test_a_restored_copy_accepts_alerts_and_sends_nothing_until_it_is_resumed(ho
     assert sorted(mail["Subject"].partition("Disk full on ")[2][:3] for _, mail in mails) == ["db1", "db3"]
     again = tocsin(copy, "resume")
     assert (again.returncode, again.stderr) == (1, "Error: this installation is not paused\n")
+
+
+def test_only_the_newest_named_backups_are_kept(tmp_path):
+    others = ["tocsin-by-hand", "tocsin-2026-03-04", "notes"]
+    named = [f"tocsin-2026-03-0{day}T020000Z" for day in range(1, 6)]
+    for name in (*others, *named):
+        (tmp_path / name).touch()
+
+    deleted = delete_old(tmp_path, 2)
+
+    assert [path.name for path in deleted] == named[:3]
+    assert {path.name for path in tmp_path.iterdir()} == {*others, *named[3:]}
+    assert delete_old(tmp_path, 2) == []
+
+
+def test_a_backup_into_a_folder_that_is_missing_says_so(home):
+    tocsin(home, "migrate")
+
+    ended = tocsin(home, "backup", "/nowhere/x")
+
+    assert (ended.returncode, ended.stderr) == (1, "tocsin: no such folder: /nowhere\n")
 
 
 def test_a_damaged_backup_is_an_error_in_one_sentence(copy, tmp_path):

@@ -1,0 +1,42 @@
+"""Put people into a team by invitations, in the transaction of the caller."""
+
+from datetime import datetime
+
+from models.contacts.messages import create_invitation
+from models.domain.enums import AccountRole, TeamRole
+from models.people import provisioning
+from models.store.ids import make_uuid
+from models.tables.accounts import Account, User, bump_version
+from models.tables.teams import Team, TeamMember
+
+
+def invite(
+    account: Account,
+    team: Team,
+    email: str,
+    role: AccountRole,
+    inviter: str,
+    now: datetime,
+    *,
+    first_name: str = "",
+    last_name: str = "",
+) -> TeamMember:
+    """Create a user who has not joined, a mail with a link to join, and the membership of the team.
+
+    `inviter` is the display name in the mail. The caller has checked that no member has this address.
+    """
+    user = provisioning.create_user(account, email, role, now, first_name=first_name, last_name=last_name)
+    create_invitation(user, inviter, now)
+    return add_to_team(team, user, now)
+
+
+def add_to_team(team: Team, user: User, now: datetime) -> TeamMember:
+    """Return the membership of a user in a team. Create it with the role user if there is none."""
+    found: TeamMember | None = TeamMember.get_or_none(TeamMember.team == team, TeamMember.user == user)
+    if found is not None:
+        return found
+    bump_version(team.account_id)
+    made: TeamMember = TeamMember.create(
+        unique_id=make_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now
+    )
+    return made
