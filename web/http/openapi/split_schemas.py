@@ -14,9 +14,11 @@ REFERENCE = "#/components/schemas/"
 # Fields that an answer has only sometimes, by schema and field; their descriptions say when.
 MAY_BE_MISSING = frozenset(
     {
+        "Accepted.assumed",
         "Accepted.incident",
         "Accepted.incident_created",
         "Error.errors",
+        "Event.assumed",
         "Event.payload",
         "Status.error",
     }
