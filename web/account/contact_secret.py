@@ -20,7 +20,8 @@ WEBHOOK_SECRET = WebhookSecretSchema()
 
 def renew(**ids: str) -> dict[str, str]:
     """Create the secret of a webhook contact. The secret before it is no longer used."""
-    _, contact = CONTACTS.find_row(**ids)
+    user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     if contact.contact_type != OtherContactType.WEBHOOK:
         reject("contact", "Only contacts of the type webhook have a secret.")
     with store().write_transaction():

@@ -4,6 +4,7 @@ The operation of the interface specification creates only e-mail contacts.
 """
 
 from datetime import datetime
+from typing import NotRequired, TypedDict, cast
 
 from flask import current_app
 from marshmallow import fields
@@ -28,6 +29,14 @@ from web.http.errors import reject
 from web.http.fields import Boolean, Choice, Date, Moment, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
 from workers import queue
+
+
+class NewContact(TypedDict):
+    """What the schema reads from a request."""
+
+    name: str
+    contact_type: int
+    value: NotRequired[str]
 
 
 class NewContactSchema(Schema):
@@ -87,17 +96,21 @@ def index(username: str) -> list[dict[str, object]]:
 
 def create(username: str) -> dict[str, object]:
     """Create a contact method of any type. The answer says what to do so that it is verified."""
-    user = CONTACTS.get_parent(username=username)
-    values = serialization.read_body()
+    return add(CONTACTS.get_parent(username=username), cast(NewContact, serialization.read_body()))
+
+
+def add(user: User, values: NewContact) -> dict[str, object]:
+    """Create a contact of this person, and return it with what to do next."""
+    CONTACTS.require_write(user)
     channel = _find_channel(values["contact_type"])
-    values.setdefault("value", "")
+    address = values.get("value", "")
     if channel.verification is Verification.CODE:
-        check_address(user, channel.contact_type, values["value"])
-    elif values["value"]:
+        check_address(user, channel.contact_type, address)
+    elif address:
         reject("value", "Leave it out: the contact gets its address when it is linked.")
     link_code = None
     with config_transaction():
-        contact = CONTACTS.insert(user, values)
+        contact = CONTACTS.insert(user, {**values, "value": address})
         if channel.verification is Verification.LINK:
             link_code, _ = contact_links.create_link_code(contact, now())
     queue.enqueue_delivery(channel.contact_type)
@@ -107,6 +120,7 @@ def create(username: str) -> dict[str, object]:
 def link(**ids: str) -> dict[str, object]:
     """Create a new code that links a contact method. The code before it is no longer valid."""
     user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     channel = _find_channel(contact.contact_type)
     if channel.verification is not Verification.LINK:
         reject("contact", "A contact of this type is not linked.")

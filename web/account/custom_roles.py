@@ -105,8 +105,12 @@ def get_user_role(username: str) -> User:
 def assign(username: str) -> User:
     """Give a member a custom role, or remove it. Only a plain user has the permissions of the role."""
     user = access.access_user(viewer(), username)
+    return give(user, serialization.read_body()["custom_role"])
+
+
+def give(user: User, role_id: str | None) -> User:
+    """Give a member the custom role with this id; None: remove the role of the member."""
     access.require_rank(viewer(), user.role)
-    role_id = serialization.read_body()["custom_role"]
     with config_transaction():
         user.custom_role = _find_role(role_id) if role_id else None
         User.update(custom_role=user.custom_role).where(User.id == user.id).execute()

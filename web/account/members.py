@@ -158,7 +158,12 @@ def require_unused(account: Account, email: str, user: User | None = None) -> No
 def remove_member() -> None:
     """Remove a member from the account, with all references to the member."""
     account = access.access_account(viewer())
-    user = get_account_member(account, serialization.read_body()["username"], "username")
+    remove(get_account_member(account, serialization.read_body()["username"], "username"))
+
+
+def remove(user: User) -> None:
+    """Remove a member from the viewer's account, with all references to the member."""
+    account = viewer().account
     author = Author(AuthorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
     with config_transaction():
         # Workers must finish their batches first. Later batches see the account without this member.

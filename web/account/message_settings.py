@@ -27,10 +27,13 @@ def show(username: str) -> dict[str, object]:
 
 def change(username: str) -> dict[str, object]:
     """Update which messages a person gets besides notifications of open incidents."""
-    user = access.access_user(viewer(), username)
+    return write(access.access_user(viewer(), username), serialization.read_body())
+
+
+def write(user: User, values: dict[str, bool]) -> dict[str, object]:
+    """Change which messages a person gets, and return it."""
     # An admin must not change how the owner is notified.
     access.require_rank(viewer(), user.role)
-    values = serialization.read_body()
     if "recovery_mails" in values:
         with store().write_transaction():
             User.update(recovery_mails=values["recovery_mails"]).where(User.id == user.id).execute()

@@ -3,6 +3,10 @@
 A subclass defines the table, the schema, the parent row, and the check of the viewer's access to it. A
 resource with other effects overrides `check_values`, `insert`, `change` or `remove`. Declare a resource in
 routes.py with `*crud(tag, path, RESOURCE)`.
+
+The verbs read the request. They find rows with `get_parent` and `find_row`, which check the permission, and
+read values with `load`. Then they call `add`, `write` or `delete`. Callers without a request do the same,
+with a `Writing` of their own.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, TypeVar
 
 import peewee
-from flask import request
+from flask import g
 
 from models.domain.enums import IncidentStatus
 from models.store import limits
@@ -21,13 +25,14 @@ from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Team
-from web.http import access, client_profile, paging, serialization
+from web.http import access, paging, rate_limit, serialization
 from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Schema
 from web.http.permissions import ReadWrite
 from web.http.rate_limit import Limits
+from web.http.writing import Mode, Writing, read_update, read_writing
 from workers import queue
 
 Parent = TypeVar("Parent", bound=Table)
@@ -97,6 +102,19 @@ class Resource(Generic[Row, Parent]):
         """Add the rows of other tables that the answer needs, in a constant number of queries."""
         return rows
 
+    def require_write(self, parent: Parent) -> None:
+        """Raise Forbidden if the viewer may read, but not write, the rows of this parent."""
+
+    def load(self, body: object, writing: Writing) -> dict[str, object]:
+        """Return the values of a body by the schema, or raise BadRequest."""
+        return serialization.load(self.schema, body, partial=self._get_partial(writing))
+
+    def check(
+        self, values: dict[str, object], parent: Parent, row: Row | None, writing: Writing
+    ) -> dict[str, object]:
+        """Return the values as check_values() does. Override it for checks that depend on `writing`."""
+        return self.check_values(values, parent, row)
+
     def check_values(self, values: dict[str, object], parent: Parent, row: Row | None) -> dict[str, object]:
         """Return the values to write, with references resolved, or raise BadRequest.
 
@@ -120,7 +138,7 @@ class Resource(Generic[Row, Parent]):
         self.model.delete().where(self.model.id == row.id).execute()
 
     def index(self, **ids: str) -> Any:
-        parent = self.get_parent(**ids)
+        parent = self._find_parent(**ids)
         ordered = self.select_rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
 
         def show(rows: Iterable[Row]) -> list[Row]:
@@ -131,10 +149,15 @@ class Resource(Generic[Row, Parent]):
         return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
 
     def create(self, **ids: str) -> Row:
-        parent = self.get_parent(**ids)
-        values = serialization.read_as(self.schema, partial=self._get_omitted())
+        parent = self._find_parent(**ids)
+        writing = read_writing(Mode.CREATE)
+        return self.add(parent, self.load(serialization.parse_body(), writing), writing)
+
+    def add(self, parent: Parent, values: dict[str, object], writing: Writing) -> Row:
+        """Create a row with these values of load(), and return it as an answer shows it."""
+        self.require_write(parent)
         with self.transaction():
-            row = self.insert(parent, self.check_values(values, parent, None))
+            row = self.insert(parent, self.check(values, parent, None, writing))
         return self._reload(parent, row)
 
     def retrieve(self, **ids: str) -> Row:
@@ -142,15 +165,24 @@ class Resource(Generic[Row, Parent]):
 
     def update(self, **ids: str) -> Row:
         parent, row = self.find_row(**ids)
-        values = serialization.read_as(self.schema, partial=self._get_partial())
+        writing = read_update()
+        return self.write(parent, row, self.load(serialization.parse_body(), writing), writing)
+
+    def write(self, parent: Parent, row: Row, values: dict[str, object], writing: Writing) -> Row:
+        """Change a row by these values of load(), and return it as an answer shows it."""
+        self.require_write(parent)
         with self.transaction():
-            self.change(row, self.check_values(values, parent, self._lock_row(row)))
+            self.change(row, self.check(values, parent, self._lock_row(row), writing))
         if self.timer_column is not None:
             queue.enqueue_reconcile(self.timer_column, row.id)
         return self._reload(parent, row)
 
     def destroy(self, **ids: str) -> None:
-        _, row = self.find_row(**ids)
+        self.delete(*self.find_row(**ids), read_writing(Mode.DELETE))
+
+    def delete(self, parent: Parent, row: Row, writing: Writing) -> None:
+        """Delete a row."""
+        self.require_write(parent)
         with self.transaction():
             services = self._list_services(row)
             # The rows that belong to the object are deleted by the same statement.
@@ -181,6 +213,13 @@ class Resource(Generic[Row, Parent]):
         """Return the row that the last id of a path names, or raise NotFound."""
         return access.find(self.select_rows(parent), self.model.unique_id, unique_id)
 
+    def _find_parent(self, **ids: str) -> Parent:
+        """Return the parent that a path names, and count the request if the resource has limits."""
+        parent = self.get_parent(**ids)
+        if self.rate_limits:
+            rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
+        return parent
+
     def _reload(self, parent: Parent, row: Row) -> Row:
         """Load the row again, with the rows of other tables that the answer needs."""
         found = self.select_rows(parent).where(self.model.id == row.id).first()
@@ -197,13 +236,11 @@ class Resource(Generic[Row, Parent]):
         setattr(row, self.parent_field.name, parent)
         return row
 
-    def _get_omitted(self) -> Collection[str]:
-        """Return the required fields that a create may omit."""
-        return self.client_may_omit if client_profile.current().allows_missing_fields else ()
-
-    def _get_partial(self) -> bool | Collection[str]:
-        """Return the required fields that an update may omit; True: all."""
-        if request.method == "PATCH" or client_profile.current().allows_missing_fields:
+    def _get_partial(self, writing: Writing) -> bool | Collection[str]:
+        """Return the required fields that the body of a write may omit; True: all."""
+        if writing.mode is Mode.CREATE:
+            return self.client_may_omit if writing.profile.allows_missing_fields else ()
+        if writing.mode is Mode.PATCH or writing.profile.allows_missing_fields:
             return True
         return self.put_may_omit
 

@@ -18,10 +18,10 @@ from models.tables.incidents import Incident, IncidentResponder
 from models.tables.teams import EscalationPolicy
 from models.write.notifications import cancel_by_key
 from schedules.escalation.responders import ResponderRequest, build_key_prefix, request_responders
-from web.http import serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username, explain
+from web.http.writing import Writing
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import (
     IncidentResource,
@@ -93,24 +93,25 @@ class Responders(IncidentResource[IncidentResponder]):
             .where(IncidentResponder.incident == parent)
         )
 
-    def create(self, **ids: str) -> IncidentResponder:
+    def add(self, parent: Incident, values: dict[str, object], writing: Writing) -> IncidentResponder:
         """Ask a person or the people of a policy to help, and notify them."""
-        incident = self.get_parent(**ids)
-        values = self.check_values(serialization.read_as(self.schema), incident, None)
-        user, policy = values["user"], values["escalation_policy"]
+        checked = self.check_values(values, parent, None)
+        user, policy = checked["user"], checked["escalation_policy"]
         unique_id = make_short_id()
 
         def decide(context: IncidentContext) -> Iterable[Effect]:
-            self._require_new(incident, values)
+            self._require_new(parent, checked)
             person = next(iter(load_people([user.username]).values()), None) if user else None
             found = context.config.policies.get(policy.id) if policy else None
             if not (person or found):
                 reject("user", "The user or escalation policy no longer exists.")
-            request = ResponderRequest(unique_id, person, found, values.get("subject"), values.get("message"))
+            request = ResponderRequest(
+                unique_id, person, found, checked.get("subject"), checked.get("message")
+            )
             return request_responders(context, [request])
 
-        change_as_viewer(incident, decide, policies=[policy.id] if policy else [])
-        return self.find_by_id(incident, unique_id)
+        change_as_viewer(parent, decide, policies=[policy.id] if policy else [])
+        return self.find_by_id(parent, unique_id)
 
     def check_values(
         self, values: dict[str, Any], parent: Incident, row: IncidentResponder | None

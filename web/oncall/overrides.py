@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 import peewee
-from flask import g
 from marshmallow import fields
 
 from models.load.schedules import load_schedule_facts
@@ -12,8 +11,8 @@ from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 from schedules.oncall.shifts import EARLIEST, find_displaced
-from web.http import access, rate_limit
-from web.http.auth import now, viewer
+from web.http import access
+from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import explain
 from web.http.permissions import get_permissions
@@ -54,7 +53,6 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
         schedules = Schedule.select().where(Schedule.team == team)
         schedule: Schedule = access.find(schedules, Schedule.unique_id, ids["schedule_id"])
         schedule.team = team
-        rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
         return schedule
 
     def select_rows(self, parent: Schedule) -> "peewee.ModelSelect[ScheduleOverride]":

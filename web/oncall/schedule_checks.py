@@ -33,8 +33,12 @@ def retrieve(schedule_id: str) -> dict[str, object]:
 
 def update(schedule_id: str) -> dict[str, object]:
     """Update what checks report about a schedule."""
-    row = access_schedule(schedule_id)
-    row.double_shifts = serialization.read_body().get("double_shifts", row.double_shifts)
+    return write(access_schedule(schedule_id), serialization.read_body())
+
+
+def write(row: Schedule, values: dict[str, str]) -> dict[str, object]:
+    """Change what checks report about a schedule, and return it."""
+    row.double_shifts = values.get("double_shifts", row.double_shifts)
     # The version of the configuration does not change: who is on call does not depend on this.
     with store().write_transaction():
         change = Schedule.update(double_shifts=row.double_shifts).where(Schedule.id == row.id)

@@ -201,10 +201,15 @@ def move(router_id: str) -> list[RouterRule]:
     """Move a rule of a global router to another position. The rules between the two positions move by one."""
     router = RULES.get_parent(router_id=router_id)
     values = serialization.read_body()
+    move_rule(router, values["rule"], values["position"])
+    return RULES.index(router_id=router_id)
+
+
+def move_rule(router: GlobalRouter, unique_id: str, position: int) -> None:
+    """Move a rule of a router to another position, from 1."""
     with config_transaction():
         lock_row(router)
-        _move(router, values["rule"], values["position"])
-    return RULES.index(router_id=router_id)
+        _move(router, unique_id, position)
 
 
 def _move(router: GlobalRouter, unique_id: str, position: int) -> None:

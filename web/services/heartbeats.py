@@ -62,8 +62,11 @@ def retrieve(heartbeat_id: str) -> dict[str, object]:
 
 def update(heartbeat_id: str) -> dict[str, object]:
     """Update how often an integration expects a ping. The first period begins now."""
-    found = _access_integration(heartbeat_id)
-    values = serialization.read_as(HEARTBEAT, partial=True)
+    return write(_access_integration(heartbeat_id), serialization.read_as(HEARTBEAT, partial=True))
+
+
+def write(found: Integration, values: dict[str, int]) -> dict[str, object]:
+    """Change the heartbeat of an integration that accepts pings, and return it."""
     with config_transaction():
         # Lock the service first, like the worker of its lane. So no ping is processed with the old settings.
         lock_services(Service.id == found.service_id)

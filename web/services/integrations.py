@@ -219,10 +219,14 @@ def regenerate_key() -> Integration:
     if names is None:
         reject("integration_unique_id", f"{unique_id} is not an integration of this account.")
     service = access.access_service(viewer(), names.service.team.unique_id, names.service.unique_id)
+    return replace_key(service, names)
+
+
+def replace_key(service: Service, row: Integration) -> Integration:
+    """Replace the key of an integration of this service, and return the integration."""
     with config_transaction():
-        key = Integration.update(integration_key=make_uuid())
-        key.where(Integration.unique_id == unique_id).execute()
-    found: Integration = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
+        Integration.update(integration_key=make_uuid()).where(Integration.id == row.id).execute()
+    found: Integration = INTEGRATIONS.select_rows(service).where(Integration.id == row.id).get()
     return found
 
 

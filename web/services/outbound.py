@@ -109,7 +109,11 @@ def retrieve(outbound_id: str) -> dict[str, object]:
 def update(outbound_id: str) -> dict[str, object]:
     """Update where an outbound integration sends incidents. The first time, the answer has a new secret."""
     integration = access_integration(outbound_id)
-    url = serialization.read_as(TARGET)["url"]
+    return write(integration, serialization.read_as(TARGET)["url"])
+
+
+def write(integration: Integration, url: str) -> dict[str, object]:
+    """Change the URL of an outbound integration, and return its target. The first time, with a new secret."""
     if integration.integration_type != IntegrationType.OUTBOUND:
         reject("integration", "Only outbound integrations have a target.")
     if problem := find_network_problem(url, current_app.config["SETTINGS"].webhook_networks):
@@ -141,7 +145,11 @@ def _create(integration: Integration, url: str) -> dict[str, object]:
 
 def destroy(outbound_id: str) -> None:
     """Delete the target of an outbound integration, with its deliveries. It sends nothing any more."""
-    integration = access_integration(outbound_id)
+    delete(access_integration(outbound_id))
+
+
+def delete(integration: Integration) -> None:
+    """Delete the target of an outbound integration, with its deliveries."""
     target = _find_target(integration)
     with config_transaction():
         lock_services(Service.id == integration.service_id)
@@ -155,7 +163,12 @@ def destroy(outbound_id: str) -> None:
 
 def renew_secret(outbound_id: str) -> dict[str, str]:
     """Create a new secret of an outbound integration. The secret before it is no longer used."""
-    target = _find_target(access_integration(outbound_id))
+    return replace_secret(access_integration(outbound_id))
+
+
+def replace_secret(integration: Integration) -> dict[str, str]:
+    """Replace the secret of an outbound integration, and return the new one."""
+    target = _find_target(integration)
     secret = create_secret()
     with config_transaction():
         OutboundTarget.update(secret=secret).where(OutboundTarget.id == target.id).execute()

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from typing import cast
 
 import msgspec
 from marshmallow import fields, validate
@@ -164,8 +165,11 @@ def update(source_id: str) -> dict[str, object]:
 
     What is left out stays.
     """
-    integration = access_integration(source_id)
-    values = serialization.read_as(SETUP, partial=True)
+    return write(access_integration(source_id), serialization.read_as(SETUP, partial=True))
+
+
+def write(integration: Integration, values: dict[str, object]) -> dict[str, object]:
+    """Change these settings of an integration's source, and return all of them."""
     if "secret" in values:
         _require_signed(integration)
     if values.get("mapping") is not None and _get_kind(integration) != mapping.KIND:
@@ -174,9 +178,10 @@ def update(source_id: str) -> dict[str, object]:
         if not _get_source(integration).has_topics:
             reject("topics", f"Only integrations of the kind {cloudwatch.KIND} have topics.")
         # The pattern allows the end of a line after the ARN.
-        values["topics"] = [topic.strip() for topic in values["topics"]]
+        topics = [topic.strip() for topic in cast("list[str]", values["topics"])]
+        values = {**values, "topics": topics}
     elif "topics" in values:
-        values["topics"] = None
+        values = {**values, "topics": None}
     with config_transaction():
         _save(integration, _read_columns(values))
     return _show(integration)
@@ -195,16 +200,19 @@ def renew_secret(source_id: str) -> dict[str, str]:
     integration = access_integration(source_id)
     _require_signed(integration)
     secret = secrets.token_urlsafe(32)
-    with config_transaction():
-        _save(integration, {"secret": secret})
+    write_secret(integration, secret)
     return {"secret": secret}
 
 
 def delete_secret(source_id: str) -> None:
     """Delete the secret of an integration's source. Signatures are then not checked."""
-    integration = access_integration(source_id)
+    write_secret(access_integration(source_id), None)
+
+
+def write_secret(integration: Integration, secret: str | None) -> None:
+    """Replace the secret of an integration's source; None: delete it."""
     with config_transaction():
-        _save(integration, {"secret": None})
+        _save(integration, {"secret": secret})
 
 
 def try_body(source_id: str) -> dict[str, object]:

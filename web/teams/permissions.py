@@ -1,6 +1,5 @@
 """What all members of the account may do with objects of a team: contract sections 3.3 and 3.15."""
 
-from flask import request
 from marshmallow import validate
 
 from models.store.store import store
@@ -11,6 +10,7 @@ from web.http.auth import viewer
 from web.http.fields import List, Schema, Text, explain
 from web.http.permissions import TEAM_PERMISSIONS
 from web.http.resource import config_transaction
+from web.http.writing import Mode, read_update
 
 
 class TeamPermissionSchema(Schema):
@@ -35,7 +35,12 @@ def retrieve(team_id: str) -> Team:
 def update(team_id: str) -> Team:
     """Update the permissions that a team gives to all members of the account."""
     team = access.access_team(viewer(), team_id)
-    values = serialization.read_as(PERMISSION, partial=request.method == "PATCH")
+    is_partial = read_update().mode is Mode.PATCH
+    return write(team, serialization.read_as(PERMISSION, partial=is_partial))
+
+
+def write(team: Team, values: dict[str, list[str]]) -> Team:
+    """Change the permissions that a team gives, if the values have them."""
     if "account_permissions" in values:
         team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
         with config_transaction():
