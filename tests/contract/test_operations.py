@@ -35,11 +35,18 @@ def test_each_response_has_its_status_and_keys_and_is_as_described(ask, samples,
         answer = ask(row.method, get_path(row, samples), build_body(row, samples), scheme=scheme)
 
         assert answer.status_code == row.status, (name(row), answer.text)
+        assert_number(row, answer)
         if row.keys is None:
             assert (answer.data, described.schema(row)) == (b"", None), name(row)
             continue
         assert_keys(row, answer.json, for_client=scheme == "Token")
         assert described.find_mismatches(described.schema(row), answer.json) == [], name(row)
+
+
+def assert_number(row: Row, answer: Any) -> None:
+    """Exactly answers with one object of the configuration have its number as their ETag."""
+    has_number = re.fullmatch('"[1-9][0-9]*"', answer.headers.get("ETag", "")) is not None
+    assert has_number == SERVED[row.method, row.path].is_numbered, name(row)
 
 
 def assert_keys(row: Row, answer: Any, *, for_client: bool) -> None:

@@ -28,6 +28,7 @@ from web.http.auth import now
 from web.http.errors import reject
 from web.http.fields import Boolean, Choice, Date, Moment, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
+from web.http.writing import NumberedAnswer
 from workers import queue
 
 
@@ -156,7 +157,7 @@ def _show(contact: ContactMethod, user: User, link_code: str | None = None) -> d
     is_verified = contact_codes.is_verified(contact, user)
     ends = _find_end(contact, verification)
     next_step = "" if is_verified and link_code is None else _write_next_step(contact, user, ends, link_code)
-    return {
+    values = {
         "unique_id": contact.unique_id,
         "name": contact.name,
         "creation_date": contact.creation_date,
@@ -169,6 +170,7 @@ def _show(contact: ContactMethod, user: User, link_code: str | None = None) -> d
         "link_code": link_code,
         "next_step": next_step,
     }
+    return NumberedAnswer(contact.number, values)
 
 
 def _find_end(contact: ContactMethod, verification: Verification) -> datetime | None:

@@ -18,7 +18,7 @@ from flask import g
 
 from models.domain.enums import IncidentStatus
 from models.store import limits
-from models.store.fields import Table
+from models.store.fields import NumberedTable, Table
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import bump_version
@@ -32,7 +32,7 @@ from web.http.errors import NotFound, reject
 from web.http.fields import Schema
 from web.http.permissions import ReadWrite
 from web.http.rate_limit import Limits
-from web.http.writing import Mode, Writing, read_update, read_writing
+from web.http.writing import Mode, Writing, raise_number, read_update, read_writing, require_number
 from workers import queue
 
 Parent = TypeVar("Parent", bound=Table)
@@ -87,6 +87,11 @@ class Resource(Generic[Row, Parent]):
     # Required fields that a create may omit in the client profile, because published clients do.
     client_may_omit: Collection[str] = ()
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether answers with one row have the number of an object: all configuration has one."""
+        return hasattr(self.model, "number")
+
     def get_permission(self, verb: str) -> str:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
 
@@ -126,11 +131,16 @@ class Resource(Generic[Row, Parent]):
         """Open the transaction of a write."""
         return config_transaction() if self.is_configuration else store().write_transaction()
 
+    def prepare_removal(self, row: Row) -> None:
+        """Lock what is locked before the row. Raise BadRequest if the row must stay."""
+
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         row_values = {**self.defaults, "creation_date": now(), **values}
         return self.model.create(unique_id=make_uuid(), **{self.parent_field.name: parent}, **row_values)
 
     def change(self, row: Row, values: dict[str, object]) -> None:
+        if issubclass(self.model, NumberedTable):
+            values = {**values, **self.model.raise_number()}
         if values and not self.model.update(values).where(self.model.id == row.id).execute():
             raise NotFound
 
@@ -172,7 +182,9 @@ class Resource(Generic[Row, Parent]):
         """Change a row by these values of load(), and return it as an answer shows it."""
         self.require_write(parent)
         with self.transaction():
-            self.change(row, self.check(values, parent, self._lock_row(row), writing))
+            locked = self._lock_row(row, values)
+            self._require_number(parent, locked, writing)
+            self.change(row, self.check(values, parent, locked, writing))
         if self.timer_column is not None:
             queue.enqueue_reconcile(self.timer_column, row.id)
         return self._reload(parent, row)
@@ -187,6 +199,9 @@ class Resource(Generic[Row, Parent]):
             services = self._list_services(row)
             # The rows that belong to the object are deleted by the same statement.
             with store().long_statements(limits.DELETION_S):
+                self.prepare_removal(row)
+                if writing.expected is not None:
+                    self._require_number(parent, lock_row(row), writing)
                 self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
@@ -227,8 +242,20 @@ class Resource(Generic[Row, Parent]):
             raise NotFound
         return self.fill([self._set_parent(parent, found)])[0]
 
-    def _lock_row(self, row: Row) -> Row:
-        """Load and lock the row: checks between fields need values that no other request changes."""
+    def show(self, parent: Parent, row: Row) -> object:
+        """Return a row as the answer to a GET shows it."""
+        return (self.response or self.schema).dump(self._reload(parent, row))
+
+    def _require_number(self, parent: Parent, row: Row, writing: Writing) -> None:
+        """Raise NumberDiffers if this locked row has another number than the writer expects."""
+        if isinstance(row, NumberedTable):
+            require_number(row.number, writing, lambda: self.show(parent, row))
+
+    def _lock_row(self, row: Row, values: Mapping[str, object]) -> Row:
+        """Load and lock the row: checks between fields need values that no other request changes.
+
+        `values` are those of load() that will be written.
+        """
         return lock_row(row)
 
     def _set_parent(self, parent: Parent, row: Row) -> Row:
@@ -248,9 +275,8 @@ class Resource(Generic[Row, Parent]):
 class TeamElement(Resource[Row, Team]):
     """A row of a team that its lanes refer to. Deletion waits until workers have released the lanes."""
 
-    def remove(self, row: Row) -> None:
+    def prepare_removal(self, row: Row) -> None:
         lock_services(Service.team == row.team_id)
-        super().remove(row)
 
 
 class LimitedResource(Resource[Row, Parent]):
@@ -260,11 +286,14 @@ class LimitedResource(Resource[Row, Parent]):
 
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         """Insert under the parent's lock: else two requests could exceed the limit or share a position."""
-        lock_row(parent)
+        self.lock_parent(parent)
         existing = self.model.select().where(self.parent_field == parent)
         if existing.count() >= self.max_rows:
             reject(self.noun, f"No more than {self.max_rows} are allowed.")
         return super().insert(parent, self.place(existing, values))
+
+    def lock_parent(self, parent: Parent) -> None:
+        lock_row(parent)
 
     def place(self, existing: "peewee.ModelSelect[Row]", values: dict[str, object]) -> dict[str, object]:
         """Return the values of a new row with those that depend on the existing rows."""
@@ -274,10 +303,27 @@ class LimitedResource(Resource[Row, Parent]):
 class OrderedResource(LimitedResource[Row, Parent]):
     """A resource with ordered rows, by `position` from 1. A new row is the last one.
 
-    No position is larger than `max_rows`, so that there is always a next position for a new row.
+    No position is larger than `max_rows`, so that there is always a next position for a new row. The order
+    belongs to the parent: what changes it raises the parent's number, and locks the parent before the row.
     """
 
     order = ("position", "id")
+
+    def lock_parent(self, parent: Parent) -> None:
+        raise_number(parent)
+
+    def prepare_removal(self, row: Row) -> None:
+        self.lock_parent(getattr(row, self.parent_field.name))
+
+    def _lock_row(self, row: Row, values: Mapping[str, object]) -> Row:
+        position = values.get("position")
+        if not isinstance(position, int) or position <= 0:
+            return super()._lock_row(row, values)
+        parent = lock_row(getattr(row, self.parent_field.name))
+        locked = super()._lock_row(row, values)
+        if min(position, self.max_rows) != locked.position:
+            raise_number(parent)
+        return locked
 
     def place(self, existing: "peewee.ModelSelect[Row]", values: dict[str, object]) -> dict[str, object]:
         if "position" in values:

@@ -1,6 +1,6 @@
 """Responders, who are asked to help with an incident: contract sections 3.8 and 4.4, row 7."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import peewee
@@ -134,11 +134,11 @@ class Responders(IncidentResource[IncidentResponder]):
             if values[name] and self.select_rows(incident).where(same_target).exists():
                 reject(name, "This responder was already asked to help.")
 
-    def _lock_row(self, row: IncidentResponder) -> IncidentResponder:
+    def _lock_row(self, row: IncidentResponder, values: Mapping[str, object]) -> IncidentResponder:
         """Lock the incident before the row, in the same order as all other code."""
         if lock_incident(row.incident_id, build_viewer_author(), now()) is None:
             raise NotFound
-        return super()._lock_row(row)
+        return super()._lock_row(row, values)
 
     def change(self, row: IncidentResponder, values: dict[str, Any]) -> None:
         """Change the status of a response and cancel the pending notifications to the responder."""
@@ -149,7 +149,7 @@ class Responders(IncidentResource[IncidentResponder]):
         self._cancel_pending(row, _describe_response(status, _get_name(row), get_author_name()))
 
     def remove(self, row: IncidentResponder) -> None:
-        self._lock_row(row)
+        self._lock_row(row, {})
         super().remove(row)
         self._cancel_pending(
             row, make_reason("responder_removed", responder=_get_name(row), by=get_author_name())

@@ -16,7 +16,8 @@ from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import explain
 from web.http.permissions import get_permissions
-from web.http.resource import Resource, lock_row
+from web.http.resource import Resource
+from web.http.writing import raise_number
 from web.oncall.schedules import MAX_OVERRIDES, OverrideSchema
 from web.teams.teams import get_account_member
 
@@ -74,8 +75,11 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
         return values
 
     def insert(self, parent: Schedule, values: dict[str, object]) -> ScheduleOverride:
-        """Insert an override under the lock of the schedule, so that a new list also replaces this one."""
-        lock_row(parent)
+        """Insert an override under the lock of the schedule, so that a new list also replaces this one.
+
+        It is a part of the schedule, whose number it raises.
+        """
+        parent.number = raise_number(parent).number
         existing_count = self.select_rows(parent).count()
         if existing_count >= MAX_OVERRIDES:
             reject("overrides", f"A schedule may have at most {MAX_OVERRIDES:,} overrides.")

@@ -149,8 +149,10 @@ class Services(Resource[Service, Team]):
     def insert(self, parent: Team, values: dict[str, object]) -> Service:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
 
-    def remove(self, row: Service) -> None:
+    def prepare_removal(self, row: Service) -> None:
         lock_services(Service.id == row.id)
+
+    def remove(self, row: Service) -> None:
         deletion.keep_for_alerts(row)
         super().remove(row)
 

@@ -22,6 +22,7 @@ from web.http.auth import now
 from web.http.errors import BadRequest, reject
 from web.http.fields import Boolean, List, Moment, Nested, RawText, Schema, Text, explain
 from web.http.resource import config_transaction
+from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_update, read_writing
 from web.services.own_integration import access_integration
 
 # The longest body of nearly all tools. A longer one is no better example, and costs more.
@@ -165,10 +166,11 @@ def update(source_id: str) -> dict[str, object]:
 
     What is left out stays.
     """
-    return write(access_integration(source_id), serialization.read_as(SETUP, partial=True))
+    integration = access_integration(source_id)
+    return write(integration, serialization.read_as(SETUP, partial=True), read_update())
 
 
-def write(integration: Integration, values: dict[str, object]) -> dict[str, object]:
+def write(integration: Integration, values: dict[str, object], writing: Writing) -> dict[str, object]:
     """Change these settings of an integration's source, and return all of them."""
     if "secret" in values:
         _require_signed(integration)
@@ -183,7 +185,7 @@ def write(integration: Integration, values: dict[str, object]) -> dict[str, obje
     elif "topics" in values:
         values = {**values, "topics": None}
     with config_transaction():
-        _save(integration, _read_columns(values))
+        _save(integration, _read_columns(values), writing)
     return _show(integration)
 
 
@@ -195,24 +197,24 @@ def _read_columns(values: Mapping[str, object]) -> dict[str, object]:
     return columns
 
 
-def renew_secret(source_id: str) -> dict[str, str]:
+def renew_secret(source_id: str) -> dict[str, object]:
     """Create a new secret for the tool's signatures. The one before it is no longer valid."""
     integration = access_integration(source_id)
     _require_signed(integration)
     secret = secrets.token_urlsafe(32)
-    write_secret(integration, secret)
-    return {"secret": secret}
+    write_secret(integration, secret, read_writing(Mode.PATCH))
+    return NumberedAnswer(integration.number, {"secret": secret})
 
 
 def delete_secret(source_id: str) -> None:
     """Delete the secret of an integration's source. Signatures are then not checked."""
-    write_secret(access_integration(source_id), None)
+    write_secret(access_integration(source_id), None, read_writing(Mode.DELETE))
 
 
-def write_secret(integration: Integration, secret: str | None) -> None:
+def write_secret(integration: Integration, secret: str | None, writing: Writing) -> None:
     """Replace the secret of an integration's source; None: delete it."""
     with config_transaction():
-        _save(integration, {"secret": secret})
+        _save(integration, {"secret": secret}, writing)
 
 
 def try_body(source_id: str) -> dict[str, object]:
@@ -272,7 +274,9 @@ def _load(integration: Integration) -> SourceSetup:
     return SourceSetup.get_or_none(SourceSetup.integration == integration) or SourceSetup()
 
 
-def _save(integration: Integration, values: dict[str, object]) -> None:
+def _save(integration: Integration, values: dict[str, object], writing: Writing) -> None:
+    found = begin_change(integration, writing, lambda current: SETUP.dump(_show(current)))
+    integration.number = found.number
     changed = {**values, "updated_at": now()}
     SourceSetup.insert(integration=integration, **changed).on_conflict(
         conflict_target=[SourceSetup.integration], update=changed
@@ -282,7 +286,7 @@ def _save(integration: Integration, values: dict[str, object]) -> None:
 def _show(integration: Integration) -> dict[str, object]:
     row, kind = _load(integration), _get_kind(integration)
     source = SOURCES.get(kind)
-    return {
+    values = {
         "kind": kind,
         "is_signed": source is not None and source.has_secret,
         "has_secret": bool(row.secret),
@@ -291,3 +295,4 @@ def _show(integration: Integration) -> dict[str, object]:
         "topics": row.topics,
         "updated_at": row.updated_at,
     }
+    return NumberedAnswer(integration.number, values)
