@@ -122,6 +122,29 @@ def test_of_two_editors_at_once_exactly_one_wins(app, ask, world, method):
     assert all(body["current"]["title"] == won["title"] and body["number"] == 2 for body in refused)
 
 
+@pytest.mark.parametrize(("condition", "number"), [({"If-Match": '"1"'}, 2), ({}, 5)])
+def test_editors_of_team_permissions_at_once_raise_the_number_once_each(
+    app, ask, world, path, condition, number
+):
+    start, statuses = threading.Barrier(4), []
+
+    def edit() -> None:
+        headers = {"Authorization": f"Bearer {world.tokens['alice']}", **condition}
+        start.wait()
+        body = {"account_permissions": ["team_read"]}
+        answer = app.test_client().put(f"{path}permissions/", json=body, headers=headers)
+        statuses.append(answer.status_code)
+
+    threads = [threading.Thread(target=edit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(statuses) == ([200, 412, 412, 412] if condition else [200, 200, 200, 200])
+    assert ask("GET", path).headers["ETag"] == f'"{number}"'
+
+
 def test_team_permissions_share_the_number_of_their_team(ask, world, path):
     changed = ask("PUT", f"{path}permissions/", {"account_permissions": ["team_read"]})
     assert changed.headers["ETag"] == '"2"'
