@@ -16,6 +16,7 @@ from web.http.limits.inputs import LimitedRequest, limit_headers
 from web.http.limits.places import hold_place
 from web.http.query_names import OWN_PATH, require_known
 from web.http.response_headers import add_headers
+from web.http.writing import format_etag
 from web.ingest import alerts_by_get, events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
@@ -135,7 +136,10 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
             result = route.view(**ids)
             if isinstance(result, Response | tuple):
                 return current_app.make_response(result)
-            return serialization.build_response(serialize(route, result), route.status)
+            response = serialization.build_response(serialize(route, result), route.status)
+            if route.is_numbered:
+                response.headers["ETag"] = format_etag(result.number)
+            return response
 
 
 def _is_dear(route: Route) -> bool:

@@ -11,6 +11,8 @@
   (web/pages/signed_in.py). `guest` is shown to others instead of the sign-in page. With `auth="form"` it is for
   everybody, and its forms have a CSRF token.
 - A GET also answers HEAD, unless its view does something (web/app.py).
+- `is_numbered=True`: the answer has the number of an object as its ETag. `has_condition=True`: the operation
+  checks the number in If-Match.
 - `needs_store=False` serves without a connection to the store.
 - `is_dear=True`: the work is dear, so that accounts take turns. Acknowledge, resolve, and what providers and
   health checks send are never dear.
@@ -153,6 +155,10 @@ class Route:
     can_await: bool = False
     # Whether the list has pages for the client profile (contract 1.6).
     paged: bool = False
+    # Whether the answer has the number of an object as its ETag (web/http/writing.py).
+    is_numbered: bool = False
+    # Whether the request is refused if the object has not the number in its If-Match.
+    has_condition: bool = False
     # How many requests one account may send.
     rate_limits: Limits = ()
     # The time between two requests for the same object.
@@ -252,6 +258,8 @@ def _verb(tag: str, path: str, resource: Resource, verb: str, alias: str) -> Rou
         response=None if verb == "destroy" else response or resource.schema,
         many=verb == "index" and page is None,
         paged=verb == "index" and resource.paged,
+        is_numbered=resource.has_numbers and verb not in ("index", "destroy"),
+        has_condition=resource.has_numbers and verb in ("update", "change", "destroy"),
         rate_limits=resource.rate_limits,
         permission=resource.get_permission(verb),
     )
@@ -268,12 +276,12 @@ OWN_SCHEDULE = "/api/tocsin/schedules/<schedule_id>"
 
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
-    route("Members", "POST", "/api/account/api_invite/", invitations.invite, permission="member_write", status=201, body=invitations.INVITATION, response=teams.MEMBER),
+    route("Members", "POST", "/api/account/api_invite/", invitations.invite, permission="member_write", status=201, body=invitations.INVITATION, response=teams.MEMBER, is_numbered=True),
     *crud("Members", "/api/account/members/", members.MEMBERS, exclude=("create", "destroy")),
-    route("Members", "POST", "/api/account/deleteuser/", members.remove_member, permission="member_write", status=204, body=members.REMOVE_MEMBER),
+    route("Members", "POST", "/api/account/deleteuser/", members.remove_member, permission="member_write", status=204, body=members.REMOVE_MEMBER, has_condition=True),
     *crud("Custom roles", "/api/account/customroles/", custom_roles.CUSTOM_ROLES),
-    route("Custom roles", "POST", f"{USER}/customroles/", custom_roles.assign, permission=ADMIN, status=201, body=custom_roles.USER_ROLE, response=custom_roles.USER_ROLE),
-    route("Custom roles", "GET", f"{USER}/customroles/", custom_roles.get_user_role, permission=OWN, response=custom_roles.USER_ROLE),
+    route("Custom roles", "POST", f"{USER}/customroles/", custom_roles.assign, permission=ADMIN, status=201, body=custom_roles.USER_ROLE, response=custom_roles.USER_ROLE, is_numbered=True, has_condition=True),
+    route("Custom roles", "GET", f"{USER}/customroles/", custom_roles.get_user_role, permission=OWN, response=custom_roles.USER_ROLE, is_numbered=True),
     # --- contacts and rules of a user (contract 2.2) -------------------------------------------------
     *crud("Notification rules", f"{USER}/notification_rules/", notification_preferences.NOTIFICATION_RULES),
     *crud("Forwarding rules", f"{USER}/forwarding_rules/", notification_preferences.FORWARDING_RULES),
@@ -281,9 +289,9 @@ ROUTES: tuple[Route, ...] = (
     # --- teams (contract 2.3) ------------------------------------------------------------------------
     *crud("Teams", "/api/account/teams/", teams.TEAMS),
     *crud("Team members", f"{TEAM}/members/", teams.MEMBERS),
-    route("Teams", "GET", f"{TEAM}/permissions/", permissions.retrieve, permission="team_read", response=permissions.PERMISSION),
-    route("Teams", "PUT", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION),
-    route("Teams", "PATCH", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION, name="team_permissions_change", summary="Update some permissions that a team gives to all members of the account"),
+    route("Teams", "GET", f"{TEAM}/permissions/", permissions.retrieve, permission="team_read", response=permissions.PERMISSION, is_numbered=True),
+    route("Teams", "PUT", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION, is_numbered=True, has_condition=True),
+    route("Teams", "PATCH", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION, name="team_permissions_change", summary="Update some permissions that a team gives to all members of the account", is_numbered=True, has_condition=True),
     # --- schedules, policies, services, integrations (contract 2.4) -----------------------------------
     *crud("Schedules", f"{TEAM}/schedules/", schedules.SCHEDULES),
     *crud("Schedules", f"{TEAM}/schedule/", schedules.SCHEDULES, alias="schedule by its other path"),
@@ -291,7 +299,7 @@ ROUTES: tuple[Route, ...] = (
     *crud("Escalation policies", f"{TEAM}/escalation_policies/", escalation_policies.POLICIES),
     *crud("Services", f"{TEAM}/services/", services.SERVICES),
     *crud("Integrations", f"{TEAM}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
-    route("Integrations", "POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, permission="regenerate_integration_key", body=integrations.KEY_OWNER, response=integrations.INTEGRATIONS.schema),
+    route("Integrations", "POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, permission="regenerate_integration_key", body=integrations.KEY_OWNER, response=integrations.INTEGRATIONS.schema, is_numbered=True, has_condition=True),
     # --- incidents (contract 2.5) --------------------------------------------------------------------
     route("Incidents", "POST", "/api/incidents/filter/", filters.filter_incidents, permission="incident_read", body=filters.FILTER, response=filters.PAGE, is_dear=True),
     route("Incidents", "POST", "/api/incidents/", incidents.create, permission="incident_write", status=201, body=incidents.NEW, response=incidents.INCIDENT),
@@ -320,7 +328,7 @@ ROUTES: tuple[Route, ...] = (
     *crud("Alert rules", f"{TEAM}/services/<service_id>/integrations/<integration_id>/transformers/", alert_rules.ALERT_RULES),
     *crud("Global routers", "/api/v2/account/events/router/", routers.ROUTERS),
     *crud("Global routers", "/api/v2/account/events/router/<router_id>/rulesets/", routers.RULES),
-    route("Global routers", "PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, permission=ADMIN, body=routers.MOVE, response=routers.RULES.schema, many=True),
+    route("Global routers", "PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, permission=ADMIN, body=routers.MOVE, response=routers.RULES.schema, many=True, has_condition=True),
     # --- extras (contract 2.8) -----------------------------------------------------------------------
     route("Members", "GET", "/api/user/profile/", profile.show, permission=OWN, response=profile.PROFILE),
     *crud("Members", "/api/account/users/", members.USERS, exclude=("create", "destroy")),
@@ -376,22 +384,22 @@ ROUTES: tuple[Route, ...] = (
     route("Alerts", "POST", "/integration/alertmanager/<integration_key>/api/v2/alerts/", alertmanager.push, auth=None, needs_store=False, documented=False),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/", contacts.index, permission=OWN, response=contacts.CONTACT, many=True),
-    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/", contacts.create, permission=OWN, status=201, body=contacts.NEW_CONTACT, response=contacts.CONTACT),
-    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/link/", contacts.link, permission=OWN, response=contacts.CONTACT),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/", contacts.create, permission=OWN, status=201, body=contacts.NEW_CONTACT, response=contacts.CONTACT, is_numbered=True),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/link/", contacts.link, permission=OWN, response=contacts.CONTACT, is_numbered=True),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),
     route("Members", "POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Tokens", "GET", "/api/tocsin/tokens/", tokens.index, permission=MEMBER, response=tokens.PAGE),
-    route("Tokens", "POST", "/api/tocsin/tokens/", tokens.create, permission=MEMBER, status=201, body=tokens.NEW_TOKEN, response=tokens.NEW_TOKEN),
+    route("Tokens", "POST", "/api/tocsin/tokens/", tokens.create, permission=MEMBER, status=201, body=tokens.NEW_TOKEN, response=tokens.NEW_TOKEN, is_numbered=True),
     *crud("Stakeholders", "/api/tocsin/stakeholders/", stakeholders.STAKEHOLDERS),
     *crud("Tokens", "/api/tocsin/users/<username>/tokens/", tokens.TOKENS, exclude=("create",)),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.send, permission=OWN, response=contact_test.SEND_STARTED, min_interval=contact_test.MIN_INTERVAL),
     route("Contact methods", "GET", "/api/tocsin/users/<username>/contacts/<contact_id>/code/", contact_codes.show, permission=OWN, response=contact_codes.VERIFICATION),
     route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/verify/", contact_codes.verify, permission=OWN, body=contact_codes.CODE, response=contact_codes.VERIFICATION),
-    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/secret/", contact_secret.renew, permission=OWN, response=contact_secret.WEBHOOK_SECRET),
+    route("Contact methods", "POST", "/api/tocsin/users/<username>/contacts/<contact_id>/secret/", contact_secret.renew, permission=OWN, response=contact_secret.WEBHOOK_SECRET, is_numbered=True, has_condition=True),
     route("Notification rules", "GET", "/api/tocsin/users/<username>/notifications/figures/", notification_figures.show, permission=OWN, query=notification_figures.QUERY, response=notification_figures.FIGURES, concurrency_limit=notification_figures.CONCURRENCY, is_dear=True),
-    route("Notification rules", "GET", "/api/tocsin/users/<username>/messages/", message_settings.show, permission=OWN, response=message_settings.MESSAGE_SETTINGS),
-    route("Notification rules", "PATCH", "/api/tocsin/users/<username>/messages/", message_settings.change, permission=OWN, body=message_settings.MESSAGE_SETTINGS, response=message_settings.MESSAGE_SETTINGS),
+    route("Notification rules", "GET", "/api/tocsin/users/<username>/messages/", message_settings.show, permission=OWN, response=message_settings.MESSAGE_SETTINGS, is_numbered=True),
+    route("Notification rules", "PATCH", "/api/tocsin/users/<username>/messages/", message_settings.change, permission=OWN, body=message_settings.MESSAGE_SETTINGS, response=message_settings.MESSAGE_SETTINGS, is_numbered=True, has_condition=True),
     route("Alert rules", "POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT, concurrency_limit=dry_run.CONCURRENCY, is_dear=True),
     route("Alerts", "POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY, is_dear=True),
     *crud("Incidents", f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
@@ -410,22 +418,22 @@ ROUTES: tuple[Route, ...] = (
     route("Schedules", "DELETE", "/api/tocsin/calendar/", calendars.renew, permission=MEMBER, status=204),
     route("Schedules", "DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_for_user, permission=OWN, status=204),
     route("Schedules", "GET", f"{OWN_SCHEDULE}/timeline/", schedule_overview.get_timeline, permission="schedule_read", query=schedule_overview.PERIOD_QUERY, response=schedule_overview.TIMELINE, concurrency_limit=schedule_problems.CONCURRENCY, is_dear=True),
-    route("Schedules", "GET", f"{OWN_SCHEDULE}/checks/", schedule_checks.retrieve, permission="schedule_read", response=schedule_checks.CHECKS),
-    route("Schedules", "PUT", f"{OWN_SCHEDULE}/checks/", schedule_checks.update, permission="schedule_write", body=schedule_checks.CHECKS, response=schedule_checks.CHECKS),
+    route("Schedules", "GET", f"{OWN_SCHEDULE}/checks/", schedule_checks.retrieve, permission="schedule_read", response=schedule_checks.CHECKS, is_numbered=True),
+    route("Schedules", "PUT", f"{OWN_SCHEDULE}/checks/", schedule_checks.update, permission="schedule_write", body=schedule_checks.CHECKS, response=schedule_checks.CHECKS, is_numbered=True, has_condition=True),
     route("On call", "GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL, concurrency_limit=schedule_problems.CONCURRENCY, is_dear=True),
-    route("Integrations", "GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
-    route("Integrations", "PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
+    route("Integrations", "GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT, is_numbered=True),
+    route("Integrations", "PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT, is_numbered=True, has_condition=True),
     route("Integrations", "GET", "/api/tocsin/integrations/silent/", integration_health.list_silent, permission="incident_read", response=integration_health.SILENT, concurrency_limit=integration_health.CONCURRENCY, is_dear=True),
     route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/health/", integration_health.retrieve, permission="incident_read", response=integration_health.HEALTH),
-    route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/source/", source_setup.retrieve, permission="integration_read", response=source_setup.SETUP),
-    route("Integrations", "PUT", "/api/tocsin/integrations/<source_id>/source/", source_setup.update, permission="integration_write", body=source_setup.SETUP, response=source_setup.SETUP),
-    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.renew_secret, permission="integration_write", response=source_setup.SECRET),
-    route("Integrations", "DELETE", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.delete_secret, permission="integration_write", status=204),
+    route("Integrations", "GET", "/api/tocsin/integrations/<source_id>/source/", source_setup.retrieve, permission="integration_read", response=source_setup.SETUP, is_numbered=True),
+    route("Integrations", "PUT", "/api/tocsin/integrations/<source_id>/source/", source_setup.update, permission="integration_write", body=source_setup.SETUP, response=source_setup.SETUP, is_numbered=True, has_condition=True),
+    route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.renew_secret, permission="integration_write", response=source_setup.SECRET, is_numbered=True, has_condition=True),
+    route("Integrations", "DELETE", "/api/tocsin/integrations/<source_id>/source/secret/", source_setup.delete_secret, permission="integration_write", status=204, has_condition=True),
     route("Integrations", "POST", "/api/tocsin/integrations/<source_id>/source/try/", source_setup.try_body, permission="integration_write", body=source_setup.TRIAL, response=source_setup.RESULT, is_dear=True, max_bytes=source_setup.MAX_TRIAL_BYTES),
-    route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.retrieve, permission="integration_read", response=outbound.TARGET),
-    route("Integrations", "PUT", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.update, permission="integration_write", body=outbound.TARGET, response=outbound.TARGET),
-    route("Integrations", "DELETE", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.destroy, permission="integration_write", status=204),
-    route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/secret/", outbound.renew_secret, permission="integration_write", response=outbound.SECRET),
+    route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.retrieve, permission="integration_read", response=outbound.TARGET, is_numbered=True),
+    route("Integrations", "PUT", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.update, permission="integration_write", body=outbound.TARGET, response=outbound.TARGET, is_numbered=True, has_condition=True),
+    route("Integrations", "DELETE", "/api/tocsin/integrations/<outbound_id>/outbound/", outbound.destroy, permission="integration_write", status=204, has_condition=True),
+    route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/secret/", outbound.renew_secret, permission="integration_write", response=outbound.SECRET, is_numbered=True, has_condition=True),
     route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/", outbound.list_deliveries, permission="integration_read", response=outbound.DELIVERIES),
     route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/<delivery_id>/resend/", outbound.resend, permission="integration_write", status=201, response=outbound.DELIVERY, rate_limits=outbound.RESEND_LIMITS),
     *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),

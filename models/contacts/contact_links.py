@@ -48,7 +48,8 @@ def enter_link_code(contact_type: int, code: str, address: str, now: datetime) -
     # Of two requests with one code, only one deletes it.
     if found is None or not ContactLink.delete().where(ContactLink.id == found.id).execute():
         return None
-    changed = ContactMethod.update(value=address, verified_value=address)
+    linked_to = {"value": address, "verified_value": address, **ContactMethod.raise_number()}
+    changed = ContactMethod.update(linked_to)
     changed.where(ContactMethod.id == found.contact_id).execute()
     linked: ContactMethod = ContactMethod.get_by_id(found.contact_id)
     if found.contact.verified_value is None:

@@ -63,7 +63,7 @@ def remove(user: User, author: Author, now: datetime, names_user: NamesUser) -> 
     _transfer_teams(user, now)
     TeamMember.delete().where(TeamMember.user == user).execute()
     _remove_from_config(user, names_user)
-    ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
+    _remove_overrides(user)
     ShiftSwap.delete().where((ShiftSwap.asker == user) | (ShiftSwap.partner == user)).execute()
     ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
     ContactMethod.delete().where(ContactMethod.user == user).execute()
@@ -82,8 +82,8 @@ def transfer_ownership(account: Account, new_owner: User) -> User | None:
         is None
     ):
         return None
-    User.update(role=AccountRole.ADMIN).where(User.id == owner.id).execute()
-    User.update(role=AccountRole.OWNER).where(User.id == new_owner.id).execute()
+    for person, role in ((owner, AccountRole.ADMIN), (new_owner, AccountRole.OWNER)):
+        User.update({"role": role, **User.raise_number()}).where(User.id == person.id).execute()
     bump_version(account.id)
     return owner
 
@@ -100,10 +100,10 @@ def _transfer_teams(user: User, now: datetime) -> None:
     if not owned:
         return
     owner = _lock_owner(user.account_id)
-    Team.update(owner=owner).where(Team.id.in_(owned)).execute()
-    managed = {"user": owner, "role": TeamRole.MANAGER, "joining_date": now}
+    Team.update({"owner": owner, **Team.raise_number()}).where(Team.id.in_(owned)).execute()
+    managed = {"user": owner, "role": TeamRole.MANAGER, "joining_date": now, "number": 1}
     records = [{"unique_id": make_uuid(), "team": team, **managed} for team in owned]
-    bulk.insert(TeamMember, records, conflict=("team", "user"), replacing=("role",))
+    bulk.insert(TeamMember, records, conflict=("team", "user"), replacing=("role",), adding=("number",))
 
 
 def _remove_from_config(user: User, names_user: NamesUser) -> None:
@@ -138,10 +138,20 @@ def _rewrite(
 ) -> None:
     """Apply a change to a JSON column, in each row that contains this username."""
     table: Any = column.model
-    matching = table.select(table.id, column).where(condition, column.cast("TEXT").contains(username))
+    matching = table.select(table.id, table.number, column).where(
+        condition, column.cast("TEXT").contains(username)
+    )
     rows = store().for_update(matching.order_by(table.id))
     bulk.update(
-        table, [{"id": row.id, column.name: change(getattr(row, column.name), username)} for row in rows]
+        table,
+        [
+            {
+                "id": row.id,
+                "number": row.number + 1,
+                column.name: change(getattr(row, column.name), username),
+            }
+            for row in rows
+        ],
     )
 
 
@@ -174,11 +184,19 @@ def _remove_turns(layers: list[StoredLayer], username: str) -> list[StoredLayer]
     return [{**layer, "users": filter_turns(layer)} for layer in layers]
 
 
+def _remove_overrides(user: User) -> None:
+    """Remove the user's overrides, which are parts of their schedules."""
+    own = ScheduleOverride.user == user
+    schedules = Schedule.id.in_(ScheduleOverride.select(ScheduleOverride.schedule).where(own))
+    Schedule.update(Schedule.raise_number()).where(schedules).execute()
+    ScheduleOverride.delete().where(own).execute()
+
+
 def _unassign_tasks(user: User) -> None:
     """Unassign the user's open tasks; done tasks keep their user."""
-    for table in (PostIncidentTask, IncidentTask):
+    for table, raised in ((PostIncidentTask, PostIncidentTask.raise_number()), (IncidentTask, {})):
         open_tasks = (table.assigned_to == user) & (table.status != TaskStatus.DONE)
-        table.update(assigned_to=None).where(open_tasks).execute()
+        table.update({"assigned_to": None, **raised}).where(open_tasks).execute()
 
 
 def _unassign_incidents(user: User, author: Author, now: datetime) -> None:

@@ -73,6 +73,8 @@ def _is_stored() -> peewee.Expression:
 def _change_address(owner: User, email: str) -> None:
     """Change the address and the contacts with it. The operator of the host vouches for the new address."""
     is_same = (ContactMethod.user == owner) & (ContactMethod.value == owner.email)
-    ContactMethod.update(value=email, verified_value=email).where(is_same).execute()
-    User.update(email=email, verified_email=email).where(User.id == owner.id).execute()
+    contact = {"value": email, "verified_value": email, **ContactMethod.raise_number()}
+    ContactMethod.update(contact).where(is_same).execute()
+    user = {"email": email, "verified_email": email, **User.raise_number()}
+    User.update(user).where(User.id == owner.id).execute()
     bump_version(owner.account_id)

@@ -204,13 +204,15 @@ def create_service(team: Team, name: str, policy: EscalationPolicy, creator: Use
 def create_integration(
     service: Service, name: str, application: str, creator: User, now: datetime
 ) -> Integration:
+    # An account can add applications of its own.
+    known = APPLICATIONS.get(application)
     integration = Integration.create(
         unique_id=make_uuid(),
         service=service,
         application=application,
         name=name,
         integration_key=make_uuid(),
-        create_incidents_for=APPLICATIONS[application].create_incidents_for,
+        create_incidents_for=known.create_incidents_for if known else 1,
         created_by=creator,
         creation_date=now,
     )

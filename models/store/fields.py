@@ -94,3 +94,22 @@ class ObjectTable(Table):
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     creation_date = UtcField()
+
+
+class NumberedTable(Table):
+    """A table of objects that people change.
+
+    `number` names the version of an object: each change of the object raises it, in the transaction of the
+    change. What workers write, for example the time of the last ping, raises no number.
+    """
+
+    number = peewee.IntegerField(default=1)
+
+    @classmethod
+    def raise_number(cls) -> dict[str, object]:
+        """Return what raises the number of each row that an update changes."""
+        return {"number": cls.number + 1}
+
+
+class NumberedObject(NumberedTable, ObjectTable):
+    """A table of objects that people change, and that the interface shows by a UUID."""

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import peewee
 
-from models.store.fields import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, NumberedObject, NumberedTable, ObjectTable, Table, UtcField
 
 
 class Account(ObjectTable):
@@ -36,7 +36,7 @@ def bump_version(account_row: int) -> None:
     bumped.where(ConfigVersion.account == account_row).execute()
 
 
-class CustomRole(ObjectTable):
+class CustomRole(NumberedObject):
     """A set of permissions in all teams of the account; web/http/permissions.py has their names."""
 
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
@@ -48,7 +48,7 @@ class CustomRole(ObjectTable):
         indexes = ((("account", "name"), True),)
 
 
-class User(Table):
+class User(NumberedTable):
     """A member of one account. `unique_id` identifies the membership, `username` the person."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
@@ -80,7 +80,7 @@ class User(Table):
 User.add_index(User.index(peewee.fn.LOWER(User.email), name="user_address"))
 
 
-class Token(Table):
+class Token(NumberedTable):
     """A token of a user: shown once, stored as SHA-256. It stops working when the user is removed."""
 
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")

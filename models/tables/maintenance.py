@@ -2,12 +2,12 @@
 
 import peewee
 
-from models.store.fields import ObjectTable, Table, UtcField
+from models.store.fields import NumberedObject, Table, UtcField
 from models.tables.services import Service
 from models.tables.teams import Team
 
 
-class Maintenance(ObjectTable):
+class Maintenance(NumberedObject):
     """A window from `start_time` to `end_time`.
 
     It repeats every `repeat_interval` days (0: never) until `repeat_until` (None: without end), in the local

@@ -2,13 +2,13 @@
 
 import peewee
 
-from models.store.fields import ObjectTable, Table, UtcField
+from models.store.fields import NumberedObject, Table, UtcField
 from models.tables.accounts import User
 from models.tables.incidents import Incident
 from models.tables.teams import Team
 
 
-class Postmortem(ObjectTable):
+class Postmortem(NumberedObject):
     """A postmortem. `status` is free text. `postmortem_data` is HTML, which Tocsin never renders as HTML."""
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")

@@ -2,11 +2,11 @@
 
 import peewee
 
-from models.store.fields import JsonField, ObjectTable
+from models.store.fields import JsonField, NumberedObject
 from models.tables.accounts import Account
 
 
-class GlobalRouter(ObjectTable):
+class GlobalRouter(NumberedObject):
     """A router. The alerts that arrive with its key form one lane, as for a service."""
 
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
@@ -16,7 +16,7 @@ class GlobalRouter(ObjectTable):
     integration_key = peewee.CharField(max_length=36, unique=True)
 
 
-class RouterRule(ObjectTable):
+class RouterRule(NumberedObject):
     """A rule of a router. `actions` in order, each {unique_id, action_type, integration}.
 
     The actions are always read and replaced as a whole. `integration` is the unique_id of the target; None

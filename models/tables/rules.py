@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import peewee
 
-from models.store.fields import JsonField, ObjectTable, UtcField
+from models.store.fields import JsonField, NumberedObject, UtcField
 from models.tables.services import Integration, Service
 
 # An action has a unique_id, an action_type and the fields of pipeline/rules/action_table.py. The references
@@ -12,7 +12,7 @@ from models.tables.services import Integration, Service
 StoredAction = Mapping[str, object]
 
 
-class AlertRule(ObjectTable):
+class AlertRule(NumberedObject):
     """An alert rule. `conditions` and `actions` are always read and replaced as a whole.
 
     A condition is {unique_id, alert_condition_type, alert_field, pattern, position}. An action is a
@@ -30,7 +30,7 @@ class AlertRule(ObjectTable):
     actions = JsonField(default=list)
 
 
-class OutgoingRule(ObjectTable):
+class OutgoingRule(NumberedObject):
     """Selects the incidents that an outbound integration receives (contract sections 3.12 and 4.8)."""
 
     integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
@@ -38,7 +38,7 @@ class OutgoingRule(ObjectTable):
     rule_json = peewee.TextField(default="")
 
 
-class AlertGroupingPolicy(ObjectTable):
+class AlertGroupingPolicy(NumberedObject):
     """How a service groups its alerts; `match_fields` as in contract 3.12, `time_window` in minutes."""
 
     service = peewee.ForeignKeyField(Service, on_delete="CASCADE")

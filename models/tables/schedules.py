@@ -5,7 +5,7 @@ from typing import TypedDict
 import peewee
 
 from models.domain.enums import DoubleShifts, SwapState
-from models.store.fields import JsonField, ObjectTable, UtcField
+from models.store.fields import JsonField, NumberedObject, ObjectTable, UtcField
 from models.tables.accounts import User
 from models.tables.teams import Team
 
@@ -38,7 +38,7 @@ class StoredLayer(TypedDict):
     last_edited: str | None
 
 
-class Schedule(ObjectTable):
+class Schedule(NumberedObject):
     """A schedule. `layers` is a list of StoredLayer in order, read and replaced as a whole.
 
     `double_shifts` is one of DoubleShifts: how checks report people who are on call by this schedule and, at
@@ -66,6 +66,12 @@ class ScheduleOverride(ObjectTable):
 
     class Meta:
         indexes = ((("schedule", "end_time"), False),)
+
+    @property
+    def number(self) -> int:
+        """Return the number of the schedule: an override is a part of it."""
+        number: int = self.schedule.number
+        return number
 
 
 class ShiftSwap(ObjectTable):

@@ -4,13 +4,13 @@ import peewee
 
 from models.domain.applications import Application, get_application
 from models.domain.enums import AlertType
-from models.store.fields import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, NumberedObject, NumberedTable, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team
 
 
-class Service(ObjectTable):
+class Service(NumberedObject):
     """A service. The pipeline orders and locks alerts by service (design, section 5)."""
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -33,7 +33,7 @@ class Service(ObjectTable):
     has_outbound = peewee.BooleanField(default=False)
 
 
-class AddedApplication(Table):
+class AddedApplication(NumberedTable):
     """The ID of an application that the catalogue does not have, and the kind as which an account uses it.
 
     Teams that move bring the IDs of their old account. Integrations keep the kind when the row is deleted.
@@ -48,7 +48,7 @@ class AddedApplication(Table):
         indexes = ((("account", "unique_id"), True),)
 
 
-class Integration(ObjectTable):
+class Integration(NumberedObject):
     """`kind` is the kind of an application that is not in the catalogue; None: the catalogue has it."""
 
     service = peewee.ForeignKeyField(Service, on_delete="CASCADE")

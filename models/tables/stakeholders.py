@@ -2,13 +2,13 @@
 
 import peewee
 
-from models.store.fields import ObjectTable, ReasonField, Table, UtcField
+from models.store.fields import NumberedObject, ReasonField, Table, UtcField
 from models.tables.accounts import Account, User
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 
 
-class StakeholderAddress(ObjectTable):
+class StakeholderAddress(NumberedObject):
     """An address outside the account that alerts may mail. `email` is in lower case, `name` is shown."""
 
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)

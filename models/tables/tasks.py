@@ -2,12 +2,12 @@
 
 import peewee
 
-from models.store.fields import ObjectTable, UtcField
+from models.store.fields import NumberedObject, UtcField
 from models.tables.accounts import User
 from models.tables.teams import IncidentRole, Team
 
 
-class TaskTemplate(ObjectTable):
+class TaskTemplate(NumberedObject):
     """A list of tasks. With `due_immediately`, tasks without a due time of their own are due immediately."""
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -16,7 +16,7 @@ class TaskTemplate(ObjectTable):
     due_immediately = peewee.SmallIntegerField(default=0)
 
 
-class TemplateTask(ObjectTable):
+class TemplateTask(NumberedObject):
     """A task of a template. `due_in` is in minutes, -1: no due time. `role` names the role that does it."""
 
     task_template = peewee.ForeignKeyField(TaskTemplate, on_delete="CASCADE")
@@ -27,7 +27,7 @@ class TemplateTask(ObjectTable):
     position = peewee.IntegerField()
 
 
-class PostIncidentTask(ObjectTable):
+class PostIncidentTask(NumberedObject):
     """A task of a team after incidents; `status` is a models.domain.enums.TaskStatus."""
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")

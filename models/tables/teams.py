@@ -4,11 +4,11 @@ from typing import TypedDict
 
 import peewee
 
-from models.store.fields import JsonField, ObjectTable, Table, UtcField
+from models.store.fields import JsonField, NumberedObject, NumberedTable, UtcField
 from models.tables.accounts import Account, User
 
 
-class Team(ObjectTable):
+class Team(NumberedObject):
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     owner = peewee.ForeignKeyField(User)
@@ -16,7 +16,7 @@ class Team(ObjectTable):
     account_permissions = JsonField(default=list)
 
 
-class TeamMember(Table):
+class TeamMember(NumberedTable):
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
@@ -27,21 +27,21 @@ class TeamMember(Table):
         indexes = ((("team", "user"), True),)
 
 
-class IncidentRole(ObjectTable):
+class IncidentRole(NumberedObject):
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     title = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
     rank = peewee.IntegerField(default=1)
 
 
-class Priority(ObjectTable):
+class Priority(NumberedObject):
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     description = peewee.TextField(default="")
     color = peewee.CharField(max_length=64, default="")
 
 
-class Tag(ObjectTable):
+class Tag(NumberedObject):
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     color = peewee.CharField(max_length=64, default="")
@@ -61,7 +61,7 @@ class StoredSlaEscalation(TypedDict):
     responders: list[StoredResponder]
 
 
-class Sla(ObjectTable):
+class Sla(NumberedObject):
     """An SLA. Times in seconds; `escalations` is a list of StoredSlaEscalation."""
 
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -88,7 +88,7 @@ class StoredStep(TypedDict):
     targets: list[StoredTarget]
 
 
-class EscalationPolicy(ObjectTable):
+class EscalationPolicy(NumberedObject):
     """An escalation policy. `rules` is a list of StoredStep in order.
 
     The steps are one column because they are always read and replaced as a whole.

@@ -2,11 +2,11 @@
 
 import peewee
 
-from models.store.fields import ObjectTable, Table, UtcField
+from models.store.fields import NumberedObject, Table, UtcField
 from models.tables.accounts import User
 
 
-class ContactMethod(ObjectTable):
+class ContactMethod(NumberedObject):
     """A contact. `verified_value`: the value that was verified last; another `value` is not verified."""
 
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
@@ -52,7 +52,7 @@ class PushSubscription(Table):
     created_at = UtcField()
 
 
-class NotificationRule(ObjectTable):
+class NotificationRule(NumberedObject):
     """Notify `user` through `contact`, `start_delay` minutes after an escalation names the user.
 
     The rule applies to incidents of one urgency.
@@ -64,7 +64,7 @@ class NotificationRule(ObjectTable):
     urgency = peewee.SmallIntegerField()
 
 
-class ForwardingRule(ObjectTable):
+class ForwardingRule(NumberedObject):
     """From `from_date` to `to_date` notify `to_user` instead of `user` (contract section 4.4)."""
 
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")

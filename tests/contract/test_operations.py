@@ -36,6 +36,7 @@ def test_each_response_has_its_status_and_keys_and_is_as_described(ask, samples,
         answer = ask(row.method, get_path(row, samples), build_body(row, samples), scheme=scheme)
 
         assert answer.status_code == row.status, (name(row), answer.text)
+        assert_number(row, answer)
         if row.keys is None:
             assert (answer.data, described.schema(row)) == (b"", None), name(row)
             continue
@@ -55,6 +56,12 @@ def test_head_is_answered_as_get_where_get_only_reads(ask, samples):
 
     read = [row for row in tried(OPERATIONS) if row.method == "GET"]
     assert list_offenders(check, read, name) == []
+
+
+def assert_number(row: Row, answer: Any) -> None:
+    """Exactly answers with one object of the configuration have its number as their ETag."""
+    has_number = re.fullmatch('"[1-9][0-9]*"', answer.headers.get("ETag", "")) is not None
+    assert has_number == SERVED[row.method, row.path].is_numbered, name(row)
 
 
 def assert_keys(row: Row, answer: Any, *, for_client: bool) -> None:

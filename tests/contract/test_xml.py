@@ -56,6 +56,7 @@ def test_reads_have_the_same_values_in_xml(ask, samples, scheme):
 
         assert (in_xml.status_code, in_xml.mimetype) == (row.status, "application/xml"), name(row)
         assert to_value(ElementTree.fromstring(in_xml.data)) == to_texts(in_json.json), name(row)
+        assert in_xml.headers.get("ETag") == in_json.headers.get("ETag"), name(row)
 
 
 @pytest.mark.usefixtures("with_alert")

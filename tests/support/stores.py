@@ -21,7 +21,7 @@ import peewee
 import psycopg
 
 from models import tables
-from models.store.fields import ObjectTable, Table
+from models.store.fields import NumberedObject, NumberedTable, ObjectTable, Table
 from models.store.migrate import migrate
 from models.store.opening import open_store
 from models.store.peewee_internals import get_table_name
@@ -34,7 +34,8 @@ SERVER = os.environ.get("TEST_DATABASE_URL", "")
 for _module in pkgutil.iter_modules(tables.__path__):
     import_module(f"models.tables.{_module.name}")
 # All tables. Each follows those that its foreign keys refer to.
-TABLES = peewee.sort_models({*Table.__subclasses__(), *ObjectTable.__subclasses__()} - {ObjectTable})
+BASES = (Table, ObjectTable, NumberedTable, NumberedObject)
+TABLES = peewee.sort_models({table for base in BASES for table in base.__subclasses__()} - {*BASES})
 
 # Runs at the same time, and the processes of a run, use different databases.
 PREFIX = f"tocsin_test_{secrets.token_hex(5)}"

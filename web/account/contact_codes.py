@@ -41,6 +41,7 @@ VERIFICATION = VerificationSchema()
 def send(**ids: str) -> dict[str, str]:
     """Send a new code to a contact. The code before it is no longer valid."""
     user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     channel = CHANNELS.get(contact.contact_type)
     if channel is None:
         reject("contact", "Nothing can be sent to contacts of this type yet.")
@@ -67,6 +68,7 @@ def show(**ids: str) -> dict[str, object]:
 def verify(**ids: str) -> dict[str, object]:
     """Verify a contact with its code."""
     user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     code = serialization.read_body()["code"]
     # The attempt is committed before the error is raised.
     with store().write_transaction():

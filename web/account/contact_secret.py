@@ -6,6 +6,7 @@ from models.store.store import store
 from web.account.notification_preferences import CONTACTS
 from web.http.errors import reject
 from web.http.fields import Schema, Text, explain
+from web.http.writing import Mode, NumberedAnswer, begin_change, read_writing
 
 
 class WebhookSecretSchema(Schema):
@@ -18,10 +19,12 @@ class WebhookSecretSchema(Schema):
 WEBHOOK_SECRET = WebhookSecretSchema()
 
 
-def renew(**ids: str) -> dict[str, str]:
+def renew(**ids: str) -> dict[str, object]:
     """Create the secret of a webhook contact. The secret before it is no longer used."""
-    _, contact = CONTACTS.find_row(**ids)
+    user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     if contact.contact_type != OtherContactType.WEBHOOK:
         reject("contact", "Only contacts of the type webhook have a secret.")
     with store().write_transaction():
-        return {"secret": webhook_secrets.replace_contact_secret(contact)}
+        found = begin_change(contact, read_writing(Mode.PATCH), CONTACTS.schema.dump)
+        return NumberedAnswer(found.number, {"secret": webhook_secrets.replace_contact_secret(contact)})

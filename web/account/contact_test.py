@@ -63,6 +63,7 @@ TEST_MESSAGE = TestMessageSchema()
 def start(**ids: str) -> dict[str, str]:
     """Send a test message to a contact. A GET of the same path returns the outcome."""
     user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     if contact.contact_type not in CHANNELS:
         reject("contact", "Nothing can be sent to contacts of this type yet.")
     if not is_verified(contact, user):

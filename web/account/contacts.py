@@ -5,6 +5,7 @@ The operation of the interface specification creates only e-mail contacts.
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import NotRequired, TypedDict, cast
 
 from flask import current_app
 from marshmallow import fields
@@ -28,6 +29,7 @@ from web.http.auth import now
 from web.http.errors import reject
 from web.http.fields import Boolean, Choice, Date, Moment, Schema, Text, explain
 from web.http.resource import config_transaction, lock_row
+from web.http.writing import NumberedAnswer
 from workers import queue
 
 
@@ -45,6 +47,14 @@ class _NewContactTypes(Mapping[int, str]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+class NewContact(TypedDict):
+    """What the schema reads from a request."""
+
+    name: str
+    contact_type: int
+    value: NotRequired[str]
 
 
 class NewContactSchema(Schema):
@@ -104,17 +114,21 @@ def index(username: str) -> list[dict[str, object]]:
 
 def create(username: str) -> dict[str, object]:
     """Create a contact method of any type. The answer says what to do so that it is verified."""
-    user = CONTACTS.get_parent(username=username)
-    values = serialization.read_body()
+    return add(CONTACTS.get_parent(username=username), cast(NewContact, serialization.read_body()))
+
+
+def add(user: User, values: NewContact) -> dict[str, object]:
+    """Create a contact of this person, and return it with what to do next."""
+    CONTACTS.require_write(user)
     channel = _find_channel(values["contact_type"])
-    values.setdefault("value", "")
+    address = values.get("value", "")
     if channel.verification is Verification.CODE:
-        check_address(user, channel.contact_type, values["value"])
-    elif values["value"]:
+        check_address(user, channel.contact_type, address)
+    elif address:
         reject("value", "Leave it out: the contact gets its address when it is linked.")
     link_code = None
     with config_transaction():
-        contact = CONTACTS.insert(user, values)
+        contact = CONTACTS.insert(user, {**values, "value": address})
         if channel.verification is Verification.LINK:
             link_code, _ = contact_links.create_link_code(contact, now())
     queue.enqueue_delivery(channel.contact_type)
@@ -124,6 +138,7 @@ def create(username: str) -> dict[str, object]:
 def link(**ids: str) -> dict[str, object]:
     """Create a new code that links a contact method. The code before it is no longer valid."""
     user, contact = CONTACTS.find_row(**ids)
+    CONTACTS.require_write(user)
     channel = _find_channel(contact.contact_type)
     if channel.verification is not Verification.LINK:
         reject("contact", "A contact of this type is not linked.")
@@ -155,7 +170,7 @@ def _show(contact: ContactMethod, user: User, link_code: str | None = None) -> d
     is_verified = contact_codes.is_verified(contact, user)
     ends = _find_end(contact, verification)
     next_step = "" if is_verified and link_code is None else _write_next_step(contact, user, ends, link_code)
-    return {
+    values = {
         "unique_id": contact.unique_id,
         "name": contact.name,
         "creation_date": contact.creation_date,
@@ -168,6 +183,7 @@ def _show(contact: ContactMethod, user: User, link_code: str | None = None) -> d
         "link_code": link_code,
         "next_step": next_step,
     }
+    return NumberedAnswer(contact.number, values)
 
 
 def _find_end(contact: ContactMethod, verification: Verification) -> datetime | None:

@@ -13,6 +13,7 @@ from web.http.errors import reject
 from web.http.fields import LONG_TEXT, List, Reference, Schema, Text, explain
 from web.http.permissions import ACCOUNT_PERMISSIONS, ADMIN, ReadWrite
 from web.http.resource import Resource, config_transaction
+from web.http.writing import Mode, Writing, begin_change, read_writing
 
 
 class BasicRoleSchema(Schema):
@@ -105,10 +106,16 @@ def get_user_role(username: str) -> User:
 def assign(username: str) -> User:
     """Give a member a custom role, or remove it. Only a plain user has the permissions of the role."""
     user = access.access_user(viewer(), username)
+    return give(user, serialization.read_body()["custom_role"], read_writing(Mode.PATCH))
+
+
+def give(user: User, role_id: str | None, writing: Writing) -> User:
+    """Give a member the custom role with this id; None: remove the role of the member."""
     access.require_rank(viewer(), user.role)
-    role_id = serialization.read_body()["custom_role"]
     with config_transaction():
-        user.custom_role = _find_role(role_id) if role_id else None
+        role = _find_role(role_id) if role_id else None
+        user = begin_change(user, writing, USER_ROLE.dump)
+        user.custom_role = role
         User.update(custom_role=user.custom_role).where(User.id == user.id).execute()
         name = user.custom_role.name if user.custom_role else ""
         audited.record(user, "role_changed", f"custom role {name}" if name else "no custom role")

@@ -58,12 +58,9 @@ def invite() -> TeamMember:
     A person who is in the account already is only added to the team, as user; role and names stay. For a
     person who is in the team, the answer is the membership.
     """
-    account = access.access_account(viewer())
+    access.access_account(viewer())
     values = serialization.read_body()
-    with config_transaction():
-        invited = _invite(lock_row(account), _find_team(account, values["team"]), values["user_detail"])
-    queue.enqueue_delivery(USER_EMAIL_CHANNEL)
-    return invited
+    return add(values["team"], [values["user_detail"]])[0]
 
 
 def invite_many() -> list[TeamMember]:
@@ -71,11 +68,17 @@ def invite_many() -> list[TeamMember]:
 
     People who are in the account already are only added to the team.
     """
-    account = access.access_account(viewer())
+    access.access_account(viewer())
     values = serialization.read_body()
+    return add(values["team"], values["email_accounts"])
+
+
+def add(team_id: str, people: list[dict[str, object]]) -> list[TeamMember]:
+    """Invite people to the viewer's account and into a team. If there is an error, nobody is invited."""
     with config_transaction():
-        account, team = lock_row(account), _find_team(account, values["team"])
-        invited = [_invite(account, team, person) for person in values["email_accounts"]]
+        account = lock_row(viewer().account)
+        team = _find_team(account, team_id)
+        invited = [_invite(account, team, person) for person in people]
     queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     return invited
 

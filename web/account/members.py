@@ -29,6 +29,7 @@ from web.http.fields import (
 )
 from web.http.permissions import MANAGER, MEMBER, ReadWrite
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
+from web.http.writing import Mode, Writing, begin_change, read_writing
 from web.teams.teams import get_account_member
 from workers import queue
 
@@ -112,7 +113,8 @@ class Members(Resource[User, Account]):
             audited.record(row, "address_changed", f"before: {old_address}")
         if "email" in values and not row.is_verified:
             old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
-            ContactMethod.update(value=values["email"]).where(old_contact).execute()
+            changed = {"value": values["email"], **ContactMethod.raise_number()}
+            ContactMethod.update(changed).where(old_contact).execute()
 
 
 class Users(Members):
@@ -159,11 +161,18 @@ def remove_member() -> None:
     """Remove a member from the account, with all references to the member."""
     account = access.access_account(viewer())
     user = get_account_member(account, serialization.read_body()["username"], "username")
+    remove(user, read_writing(Mode.DELETE))
+
+
+def remove(user: User, writing: Writing) -> None:
+    """Remove a member from the viewer's account, with all references to the member."""
+    account = viewer().account
     author = Author(AuthorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
     with config_transaction():
         # Workers must finish their batches first. Later batches see the account without this member.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
-        offboarding.remove(_check_removable(lock_row(user)), author, now(), names_user)
+        locked = begin_change(user, writing, MEMBERS.schema.dump)
+        offboarding.remove(_check_removable(locked), author, now(), names_user)
     queue.enqueue_timers()
 
 

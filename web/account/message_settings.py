@@ -5,6 +5,7 @@ from models.tables.accounts import User
 from web.http import access, serialization
 from web.http.auth import viewer
 from web.http.fields import Boolean, Schema, explain
+from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_writing
 
 
 class MessageSettingsSchema(Schema):
@@ -28,14 +29,19 @@ def show(username: str) -> dict[str, object]:
 def change(username: str) -> dict[str, object]:
     """Update which messages a person gets besides notifications of open incidents."""
     user = access.access_user(viewer(), username)
+    return write(user, serialization.read_body(), read_writing(Mode.PATCH))
+
+
+def write(user: User, values: dict[str, bool], writing: Writing) -> dict[str, object]:
+    """Change which messages a person gets, and return it."""
     # An admin must not change how the owner is notified.
     access.require_rank(viewer(), user.role)
-    values = serialization.read_body()
-    if "recovery_mails" in values:
-        with store().write_transaction():
-            User.update(recovery_mails=values["recovery_mails"]).where(User.id == user.id).execute()
-    return _show(User.get_by_id(user.id))
+    with store().write_transaction():
+        user = begin_change(user, writing, _show)
+        user.recovery_mails = values.get("recovery_mails", user.recovery_mails)
+        user.save(only=[User.recovery_mails])
+    return _show(user)
 
 
 def _show(user: User) -> dict[str, object]:
-    return {"recovery_mails": user.recovery_mails}
+    return NumberedAnswer(user.number, {"recovery_mails": user.recovery_mails})

@@ -7,7 +7,7 @@ import contextlib
 from typing import Any, TypedDict, cast
 
 import peewee
-from flask import current_app, request
+from flask import current_app
 from marshmallow import fields
 
 from models.contacts import contact_codes
@@ -121,11 +121,11 @@ class UserResource(Resource[Row, User]):
     """Base of the resources that belong to a person."""
 
     def get_parent(self, **ids: str) -> User:
-        user = access.access_user(viewer(), ids["username"])
-        if request.method != "GET":
-            # An admin must not change how the owner is notified.
-            access.require_rank(viewer(), user.role)
-        return user
+        return access.access_user(viewer(), ids["username"])
+
+    def require_write(self, parent: User) -> None:
+        # An admin must not change how the owner is notified.
+        access.require_rank(viewer(), parent.role)
 
 
 class Contacts(UserResource[ContactMethod]):

@@ -17,6 +17,7 @@ from web.http.errors import NotFound, reject
 from web.http.fields import Moment, OptionalMoment, Schema, Text, Username, explain
 from web.http.permissions import OWN, ReadWrite
 from web.http.resource import lock_row
+from web.http.writing import NumberedAnswer
 
 # Valid tokens of a person. More are hardly a purpose, and the lists are read as a whole.
 MAX_TOKENS = 100
@@ -128,7 +129,8 @@ def create_for(user: User, given: dict[str, object]) -> dict[str, object]:
         row = Token.get(Token.digest == digest(text))
         audited.record(user, "token_created", values["name"])
     row.user = user
-    return {**{name: getattr(row, name) for name in TOKENS.schema.fields}, "token": text}
+    shown = {name: getattr(row, name) for name in TOKENS.schema.fields}
+    return NumberedAnswer(row.number, {**shown, "token": text})
 
 
 def index() -> dict[str, object]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import peewee
-from flask import request
+from flask import has_request_context, request
 
 from models.sign_in import audit, sessions
 from models.tables.accounts import User
@@ -54,4 +54,5 @@ def describe_permissions(name: str, before: Iterable[str], after: Iterable[str])
 
 
 def _get_client() -> str:
-    return get_network(request.remote_addr or "")
+    """Return the network of the client; "": there is no request."""
+    return get_network(request.remote_addr or "") if has_request_context() else ""

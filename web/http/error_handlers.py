@@ -26,6 +26,7 @@ def answer_error(error: ApiError) -> Response:
     body: dict[str, object] = {"detail": error.detail}
     if error.fields:
         body["errors"] = dict(error.fields)
+    body |= error.members
     g.refusal = body
     response = serialization.build_response(body, error.status)
     response.headers.update(error.headers)

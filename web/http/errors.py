@@ -20,6 +20,8 @@ class ApiError(Exception):
     status = 500
     detail = "Something went wrong on our side."
     headers: Mapping[str, str] = {}
+    # More members of the answer.
+    members: Mapping[str, object] = {}
 
     def __init__(self, fields: Fields | None = None, detail: str | None = None) -> None:
         super().__init__(detail or self.detail)
@@ -60,6 +62,18 @@ class Throttled(ApiError):
     def __init__(self, retry_after_s: int) -> None:
         super().__init__()
         self.headers = {"Retry-After": str(retry_after_s)}
+
+
+class NumberDiffers(ApiError):
+    """Another request changed the object first. The answer has the object as it is now, and its number."""
+
+    status = 412
+    detail = "Another request changed this object. Compare with `current`, then use its number in If-Match."
+
+    def __init__(self, number: int, current: object) -> None:
+        super().__init__()
+        self.headers = {"ETag": f'"{number}"'}
+        self.members = {"number": number, "current": current}
 
 
 class Unavailable(ApiError):

@@ -3,6 +3,10 @@
 A subclass defines the table, the schema, the parent row, and the check of the viewer's access to it. A
 resource with other effects overrides `check_values`, `insert`, `change` or `remove`. Declare a resource in
 routes.py with `*crud(tag, path, RESOURCE)`.
+
+The verbs read the request. They find rows with `get_parent` and `find_row`, which check the permission, and
+read values with `load`. Then they call `add`, `write` or `delete`. Callers without a request do the same,
+with a `Writing` of their own.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,24 +14,25 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, TypeVar
 
 import peewee
-from flask import request
+from flask import g
 
 from models.domain.enums import IncidentStatus
 from models.store import limits
-from models.store.fields import Table
+from models.store.fields import NumberedTable, Table
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Team
-from web.http import access, client_profile, paging, serialization
+from web.http import access, paging, rate_limit, serialization
 from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Schema
 from web.http.permissions import ReadWrite
 from web.http.rate_limit import Limits
+from web.http.writing import Mode, Writing, raise_number, read_update, read_writing, require_number
 from workers import queue
 
 Parent = TypeVar("Parent", bound=Table)
@@ -82,6 +87,11 @@ class Resource(Generic[Row, Parent]):
     # Required fields that a create may omit in the client profile, because published clients do.
     client_may_omit: Collection[str] = ()
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether answers with one row have the number of an object: all configuration has one."""
+        return hasattr(self.model, "number")
+
     def get_permission(self, verb: str) -> str:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
 
@@ -97,6 +107,19 @@ class Resource(Generic[Row, Parent]):
         """Add the rows of other tables that the answer needs, in a constant number of queries."""
         return rows
 
+    def require_write(self, parent: Parent) -> None:
+        """Raise Forbidden if the viewer may read, but not write, the rows of this parent."""
+
+    def load(self, body: object, writing: Writing) -> dict[str, object]:
+        """Return the values of a body by the schema, or raise BadRequest."""
+        return serialization.load(self.schema, body, partial=self._get_partial(writing))
+
+    def check(
+        self, values: dict[str, object], parent: Parent, row: Row | None, writing: Writing
+    ) -> dict[str, object]:
+        """Return the values as check_values() does. Override it for checks that depend on `writing`."""
+        return self.check_values(values, parent, row)
+
     def check_values(self, values: dict[str, object], parent: Parent, row: Row | None) -> dict[str, object]:
         """Return the values to write, with references resolved, or raise BadRequest.
 
@@ -108,11 +131,16 @@ class Resource(Generic[Row, Parent]):
         """Open the transaction of a write."""
         return config_transaction() if self.is_configuration else store().write_transaction()
 
+    def prepare_removal(self, row: Row) -> None:
+        """Lock what is locked before the row. Raise BadRequest if the row must stay."""
+
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         row_values = {**self.defaults, "creation_date": now(), **values}
         return self.model.create(unique_id=make_uuid(), **{self.parent_field.name: parent}, **row_values)
 
     def change(self, row: Row, values: dict[str, object]) -> None:
+        if issubclass(self.model, NumberedTable):
+            values = {**values, **self.model.raise_number()}
         if values and not self.model.update(values).where(self.model.id == row.id).execute():
             raise NotFound
 
@@ -120,7 +148,7 @@ class Resource(Generic[Row, Parent]):
         self.model.delete().where(self.model.id == row.id).execute()
 
     def index(self, **ids: str) -> Any:
-        parent = self.get_parent(**ids)
+        parent = self._find_parent(**ids)
         ordered = self.select_rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
 
         def show(rows: Iterable[Row]) -> list[Row]:
@@ -131,10 +159,15 @@ class Resource(Generic[Row, Parent]):
         return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
 
     def create(self, **ids: str) -> Row:
-        parent = self.get_parent(**ids)
-        values = serialization.read_as(self.schema, partial=self._get_omitted())
+        parent = self._find_parent(**ids)
+        writing = read_writing(Mode.CREATE)
+        return self.add(parent, self.load(serialization.parse_body(), writing), writing)
+
+    def add(self, parent: Parent, values: dict[str, object], writing: Writing) -> Row:
+        """Create a row with these values of load(), and return it as an answer shows it."""
+        self.require_write(parent)
         with self.transaction():
-            row = self.insert(parent, self.check_values(values, parent, None))
+            row = self.insert(parent, self.check(values, parent, None, writing))
         return self._reload(parent, row)
 
     def retrieve(self, **ids: str) -> Row:
@@ -142,19 +175,33 @@ class Resource(Generic[Row, Parent]):
 
     def update(self, **ids: str) -> Row:
         parent, row = self.find_row(**ids)
-        values = serialization.read_as(self.schema, partial=self._get_partial())
+        writing = read_update()
+        return self.write(parent, row, self.load(serialization.parse_body(), writing), writing)
+
+    def write(self, parent: Parent, row: Row, values: dict[str, object], writing: Writing) -> Row:
+        """Change a row by these values of load(), and return it as an answer shows it."""
+        self.require_write(parent)
         with self.transaction():
-            self.change(row, self.check_values(values, parent, self._lock_row(row)))
+            locked = self._lock_row(row, values)
+            self._require_number(parent, locked, writing)
+            self.change(row, self.check(values, parent, locked, writing))
         if self.timer_column is not None:
             queue.enqueue_reconcile(self.timer_column, row.id)
         return self._reload(parent, row)
 
     def destroy(self, **ids: str) -> None:
-        _, row = self.find_row(**ids)
+        self.delete(*self.find_row(**ids), read_writing(Mode.DELETE))
+
+    def delete(self, parent: Parent, row: Row, writing: Writing) -> None:
+        """Delete a row."""
+        self.require_write(parent)
         with self.transaction():
             services = self._list_services(row)
             # The rows that belong to the object are deleted by the same statement.
             with store().long_statements(limits.DELETION_S):
+                self.prepare_removal(row)
+                if writing.expected is not None:
+                    self._require_number(parent, lock_row(row), writing)
                 self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
@@ -181,6 +228,13 @@ class Resource(Generic[Row, Parent]):
         """Return the row that the last id of a path names, or raise NotFound."""
         return access.find(self.select_rows(parent), self.model.unique_id, unique_id)
 
+    def _find_parent(self, **ids: str) -> Parent:
+        """Return the parent that a path names, and count the request if the resource has limits."""
+        parent = self.get_parent(**ids)
+        if self.rate_limits:
+            rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
+        return parent
+
     def _reload(self, parent: Parent, row: Row) -> Row:
         """Load the row again, with the rows of other tables that the answer needs."""
         found = self.select_rows(parent).where(self.model.id == row.id).first()
@@ -188,8 +242,20 @@ class Resource(Generic[Row, Parent]):
             raise NotFound
         return self.fill([self._set_parent(parent, found)])[0]
 
-    def _lock_row(self, row: Row) -> Row:
-        """Load and lock the row: checks between fields need values that no other request changes."""
+    def show(self, parent: Parent, row: Row) -> object:
+        """Return a row as the answer to a GET shows it."""
+        return (self.response or self.schema).dump(self._reload(parent, row))
+
+    def _require_number(self, parent: Parent, row: Row, writing: Writing) -> None:
+        """Raise NumberDiffers if this locked row has another number than the writer expects."""
+        if isinstance(row, NumberedTable):
+            require_number(row.number, writing, lambda: self.show(parent, row))
+
+    def _lock_row(self, row: Row, values: Mapping[str, object]) -> Row:
+        """Load and lock the row: checks between fields need values that no other request changes.
+
+        `values` are those of load() that will be written.
+        """
         return lock_row(row)
 
     def _set_parent(self, parent: Parent, row: Row) -> Row:
@@ -197,13 +263,11 @@ class Resource(Generic[Row, Parent]):
         setattr(row, self.parent_field.name, parent)
         return row
 
-    def _get_omitted(self) -> Collection[str]:
-        """Return the required fields that a create may omit."""
-        return self.client_may_omit if client_profile.current().allows_missing_fields else ()
-
-    def _get_partial(self) -> bool | Collection[str]:
-        """Return the required fields that an update may omit; True: all."""
-        if request.method == "PATCH" or client_profile.current().allows_missing_fields:
+    def _get_partial(self, writing: Writing) -> bool | Collection[str]:
+        """Return the required fields that the body of a write may omit; True: all."""
+        if writing.mode is Mode.CREATE:
+            return self.client_may_omit if writing.profile.allows_missing_fields else ()
+        if writing.mode is Mode.PATCH or writing.profile.allows_missing_fields:
             return True
         return self.put_may_omit
 
@@ -211,9 +275,8 @@ class Resource(Generic[Row, Parent]):
 class TeamElement(Resource[Row, Team]):
     """A row of a team that its lanes refer to. Deletion waits until workers have released the lanes."""
 
-    def remove(self, row: Row) -> None:
+    def prepare_removal(self, row: Row) -> None:
         lock_services(Service.team == row.team_id)
-        super().remove(row)
 
 
 class LimitedResource(Resource[Row, Parent]):
@@ -223,11 +286,14 @@ class LimitedResource(Resource[Row, Parent]):
 
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         """Insert under the parent's lock: else two requests could exceed the limit or share a position."""
-        lock_row(parent)
+        self.lock_parent(parent)
         existing = self.model.select().where(self.parent_field == parent)
         if existing.count() >= self.max_rows:
             reject(self.noun, f"No more than {self.max_rows} are allowed.")
         return super().insert(parent, self.place(existing, values))
+
+    def lock_parent(self, parent: Parent) -> None:
+        lock_row(parent)
 
     def place(self, existing: "peewee.ModelSelect[Row]", values: dict[str, object]) -> dict[str, object]:
         """Return the values of a new row with those that depend on the existing rows."""
@@ -237,10 +303,27 @@ class LimitedResource(Resource[Row, Parent]):
 class OrderedResource(LimitedResource[Row, Parent]):
     """A resource with ordered rows, by `position` from 1. A new row is the last one.
 
-    No position is larger than `max_rows`, so that there is always a next position for a new row.
+    No position is larger than `max_rows`, so that there is always a next position for a new row. The order
+    belongs to the parent: what changes it raises the parent's number, and locks the parent before the row.
     """
 
     order = ("position", "id")
+
+    def lock_parent(self, parent: Parent) -> None:
+        raise_number(parent)
+
+    def prepare_removal(self, row: Row) -> None:
+        self.lock_parent(getattr(row, self.parent_field.name))
+
+    def _lock_row(self, row: Row, values: Mapping[str, object]) -> Row:
+        position = values.get("position")
+        if not isinstance(position, int) or position <= 0:
+            return super()._lock_row(row, values)
+        parent = lock_row(getattr(row, self.parent_field.name))
+        locked = super()._lock_row(row, values)
+        if min(position, self.max_rows) != locked.position:
+            raise_number(parent)
+        return locked
 
     def place(self, existing: "peewee.ModelSelect[Row]", values: dict[str, object]) -> dict[str, object]:
         if "position" in values:

@@ -16,6 +16,7 @@ from web.http import access, client_profile, paging, serialization
 from web.http.auth import now, viewer
 from web.http.fields import Moment, Number, RawData, Schema, Text, Username, explain
 from web.http.permissions import MANAGER
+from web.http.writing import Writing
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import (
     IncidentResource,
@@ -97,11 +98,9 @@ class IncidentNotes(IncidentResource[IncidentNote]):
             paging.build_page(rows, paging.read_page(), show, count=rows.count())
         )
 
-    def create(self, **ids: str) -> IncidentNote:
-        parent = self.get_parent(**ids)
-        text = serialization.read_as(self.schema)["note"]
+    def add(self, parent: Incident, values: dict[str, object], writing: Writing) -> IncidentNote:
         with self.transaction():
-            unique_id = write_note(parent, text, build_viewer_author(), now())
+            unique_id = write_note(parent, str(values["note"]), build_viewer_author(), now())
         return self._set_parent(parent, self.find_by_id(parent, unique_id))
 
     def change(self, row: IncidentNote, values: dict[str, object]) -> None:

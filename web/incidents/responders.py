@@ -1,6 +1,6 @@
 """Responders, who are asked to help with an incident: contract sections 3.8 and 4.4, row 7."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import peewee
@@ -18,10 +18,10 @@ from models.tables.incidents import Incident, IncidentResponder
 from models.tables.teams import EscalationPolicy
 from models.write.notifications import cancel_by_key
 from schedules.escalation.responders import ResponderRequest, build_key_prefix, request_responders
-from web.http import serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username, explain
+from web.http.writing import Writing
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import (
     IncidentResource,
@@ -93,24 +93,25 @@ class Responders(IncidentResource[IncidentResponder]):
             .where(IncidentResponder.incident == parent)
         )
 
-    def create(self, **ids: str) -> IncidentResponder:
+    def add(self, parent: Incident, values: dict[str, object], writing: Writing) -> IncidentResponder:
         """Ask a person or the people of a policy to help, and notify them."""
-        incident = self.get_parent(**ids)
-        values = self.check_values(serialization.read_as(self.schema), incident, None)
-        user, policy = values["user"], values["escalation_policy"]
+        checked = self.check_values(values, parent, None)
+        user, policy = checked["user"], checked["escalation_policy"]
         unique_id = make_short_id()
 
         def decide(context: IncidentContext) -> Iterable[Effect]:
-            self._require_new(incident, values)
+            self._require_new(parent, checked)
             person = next(iter(load_people([user.username]).values()), None) if user else None
             found = context.config.policies.get(policy.id) if policy else None
             if not (person or found):
                 reject("user", "The user or escalation policy no longer exists.")
-            request = ResponderRequest(unique_id, person, found, values.get("subject"), values.get("message"))
+            request = ResponderRequest(
+                unique_id, person, found, checked.get("subject"), checked.get("message")
+            )
             return request_responders(context, [request])
 
-        change_as_viewer(incident, decide, policies=[policy.id] if policy else [])
-        return self.find_by_id(incident, unique_id)
+        change_as_viewer(parent, decide, policies=[policy.id] if policy else [])
+        return self.find_by_id(parent, unique_id)
 
     def check_values(
         self, values: dict[str, Any], parent: Incident, row: IncidentResponder | None
@@ -133,11 +134,11 @@ class Responders(IncidentResource[IncidentResponder]):
             if values[name] and self.select_rows(incident).where(same_target).exists():
                 reject(name, "This responder was already asked to help.")
 
-    def _lock_row(self, row: IncidentResponder) -> IncidentResponder:
+    def _lock_row(self, row: IncidentResponder, values: Mapping[str, object]) -> IncidentResponder:
         """Lock the incident before the row, in the same order as all other code."""
         if lock_incident(row.incident_id, build_viewer_author(), now()) is None:
             raise NotFound
-        return super()._lock_row(row)
+        return super()._lock_row(row, values)
 
     def change(self, row: IncidentResponder, values: dict[str, Any]) -> None:
         """Change the status of a response and cancel the pending notifications to the responder."""
@@ -148,7 +149,7 @@ class Responders(IncidentResource[IncidentResponder]):
         self._cancel_pending(row, _describe_response(status, _get_name(row), get_author_name()))
 
     def remove(self, row: IncidentResponder) -> None:
-        self._lock_row(row)
+        self._lock_row(row, {})
         super().remove(row)
         self._cancel_pending(
             row, make_reason("responder_removed", responder=_get_name(row), by=get_author_name())

@@ -193,12 +193,11 @@ class EscalationPolicies(Resource[EscalationPolicy, Team]):
         values["next_target"] = 0
         return values
 
-    def remove(self, row: EscalationPolicy) -> None:
+    def prepare_removal(self, row: EscalationPolicy) -> None:
         if Service.select().where(Service.escalation_policy == row.id).exists():
             reject("escalation_policy", "A service uses this policy.")
         # Incidents of other teams may also have a shared policy.
         lock_services(is_in_account(row.team.account_id))
-        super().remove(row)
 
 
 def list_available() -> dict[str, list[EscalationPolicy]]:

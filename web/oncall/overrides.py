@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 import peewee
-from flask import g
 from marshmallow import fields
 
 from models.load.schedules import load_schedule_facts
@@ -12,12 +11,13 @@ from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 from schedules.oncall.shifts import EARLIEST, find_displaced
-from web.http import access, rate_limit
-from web.http.auth import now, viewer
+from web.http import access
+from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import explain
 from web.http.permissions import get_permissions
-from web.http.resource import Resource, lock_row
+from web.http.resource import Resource
+from web.http.writing import raise_number
 from web.oncall.schedules import MAX_OVERRIDES, OverrideSchema
 from web.teams.teams import get_account_member
 
@@ -54,7 +54,6 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
         schedules = Schedule.select().where(Schedule.team == team)
         schedule: Schedule = access.find(schedules, Schedule.unique_id, ids["schedule_id"])
         schedule.team = team
-        rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
         return schedule
 
     def select_rows(self, parent: Schedule) -> "peewee.ModelSelect[ScheduleOverride]":
@@ -76,8 +75,11 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
         return values
 
     def insert(self, parent: Schedule, values: dict[str, object]) -> ScheduleOverride:
-        """Insert an override under the lock of the schedule, so that a new list also replaces this one."""
-        lock_row(parent)
+        """Insert an override under the lock of the schedule, so that a new list also replaces this one.
+
+        It is a part of the schedule, whose number it raises.
+        """
+        parent.number = raise_number(parent).number
         existing_count = self.select_rows(parent).count()
         if existing_count >= MAX_OVERRIDES:
             reject("overrides", f"A schedule may have at most {MAX_OVERRIDES:,} overrides.")

@@ -6,8 +6,8 @@ from models.domain.enums import DoubleShifts
 from models.store.store import store
 from models.tables.schedules import Schedule
 from web.http import serialization
-from web.http.errors import NotFound
 from web.http.fields import Schema, Text, explain
+from web.http.writing import NumberedAnswer, Writing, begin_change, read_update
 from web.oncall.schedule_overview import access_schedule
 
 
@@ -33,15 +33,18 @@ def retrieve(schedule_id: str) -> dict[str, object]:
 
 def update(schedule_id: str) -> dict[str, object]:
     """Update what checks report about a schedule."""
-    row = access_schedule(schedule_id)
-    row.double_shifts = serialization.read_body().get("double_shifts", row.double_shifts)
+    return write(access_schedule(schedule_id), serialization.read_body(), read_update())
+
+
+def write(row: Schedule, values: dict[str, str], writing: Writing) -> dict[str, object]:
+    """Change what checks report about a schedule, and return it."""
     # The version of the configuration does not change: who is on call does not depend on this.
     with store().write_transaction():
-        change = Schedule.update(double_shifts=row.double_shifts).where(Schedule.id == row.id)
-        if not change.execute():
-            raise NotFound
+        row = begin_change(row, writing, _show)
+        row.double_shifts = values.get("double_shifts", row.double_shifts)
+        row.save(only=[Schedule.double_shifts])
     return _show(row)
 
 
 def _show(row: Schedule) -> dict[str, object]:
-    return {"double_shifts": row.double_shifts}
+    return NumberedAnswer(row.number, {"double_shifts": row.double_shifts})

@@ -34,6 +34,7 @@ from web.http.fields import (
 )
 from web.http.permissions import ADMIN, ReadWrite
 from web.http.resource import OrderedResource, Resource, config_transaction, lock_row
+from web.http.writing import Mode, Writing, begin_change, read_writing
 
 MAX_RULES = 1_000
 # Actions of one rule. With this limit, one SQL statement can load the integrations of all rules of a router.
@@ -180,8 +181,7 @@ class RouterRules(OrderedResource[RouterRule, GlobalRouter]):
         return values
 
     def remove(self, row: RouterRule) -> None:
-        """Delete a rule and decrement the positions of the rules after it."""
-        lock_row(row.router)
+        """Delete a rule and decrement the positions of the rules after it. The router is locked."""
         rule = lock_row(row)
         super().remove(rule)
         following = RouterRule.update(position=RouterRule.position - 1)
@@ -201,10 +201,15 @@ def move(router_id: str) -> list[RouterRule]:
     """Move a rule of a global router to another position. The rules between the two positions move by one."""
     router = RULES.get_parent(router_id=router_id)
     values = serialization.read_body()
-    with config_transaction():
-        lock_row(router)
-        _move(router, values["rule"], values["position"])
+    move_rule(router, values["rule"], values["position"], read_writing(Mode.PATCH))
     return RULES.index(router_id=router_id)
+
+
+def move_rule(router: GlobalRouter, unique_id: str, position: int, writing: Writing) -> None:
+    """Move a rule of a router to another position, from 1. The order belongs to the router."""
+    with config_transaction():
+        begin_change(router, writing, lambda found: ROUTERS.show(viewer().account, found))
+        _move(router, unique_id, position)
 
 
 def _move(router: GlobalRouter, unique_id: str, position: int) -> None:
@@ -218,7 +223,9 @@ def _move(router: GlobalRouter, unique_id: str, position: int) -> None:
     RouterRule.update(position=RouterRule.position + step).where(
         RouterRule.router == router, between
     ).execute()
-    RouterRule.update(position=new).where(RouterRule.id == moved.id).execute()
+    RouterRule.update({"position": new, **RouterRule.raise_number()}).where(
+        RouterRule.id == moved.id
+    ).execute()
 
 
 def _select_integrations(condition: peewee.Expression) -> Iterable[Integration]:

@@ -15,7 +15,8 @@ from web.http import serialization
 from web.http.auth import now
 from web.http.errors import reject
 from web.http.fields import Boolean, Moment, Number, Schema, explain
-from web.http.resource import config_transaction, lock_row, lock_services
+from web.http.resource import config_transaction, lock_services
+from web.http.writing import NumberedAnswer, Writing, begin_change, read_update
 from web.services.own_integration import access_integration
 
 # Default period and grace of a new heartbeat integration, in seconds.
@@ -63,11 +64,15 @@ def retrieve(heartbeat_id: str) -> dict[str, object]:
 def update(heartbeat_id: str) -> dict[str, object]:
     """Update how often an integration expects a ping. The first period begins now."""
     found = _access_integration(heartbeat_id)
-    values = serialization.read_as(HEARTBEAT, partial=True)
+    return write(found, serialization.read_as(HEARTBEAT, partial=True), read_update())
+
+
+def write(found: Integration, values: dict[str, int], writing: Writing) -> dict[str, object]:
+    """Change the heartbeat of an integration that accepts pings, and return it."""
     with config_transaction():
         # Lock the service first, like the worker of its lane. So no ping is processed with the old settings.
         lock_services(Service.id == found.service_id)
-        row = lock_row(found)
+        row = begin_change(found, writing, lambda current: HEARTBEAT.dump(_show(current, now())))
         row.heartbeat_interval = values.get("every", row.heartbeat_interval)
         row.heartbeat_grace = values.get("grace", row.heartbeat_grace)
         changed = build_expectation(row, now())
@@ -111,10 +116,11 @@ def _show(row: Integration, moment: datetime) -> dict[str, object]:
     """
     condition = (Entity.integration == row) & (Entity.entity_id == heartbeat.ENTITY)
     late = row.expected_at is None or row.expected_at <= moment
-    return {
+    values = {
         "every": row.heartbeat_interval,
         "grace": row.heartbeat_grace,
         "last_ping": Entity.select(Entity.resolved_at).where(condition).scalar(),
         "expected_at": row.expected_at,
         "is_missing": bool(row.heartbeat_interval and is_accepting(row) and (row.is_missing or late)),
     }
+    return NumberedAnswer(row.number, values)

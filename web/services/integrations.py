@@ -21,6 +21,7 @@ from web.http.errors import reject
 from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Reference, Schema, Text, Username, explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
+from web.http.writing import Mode, Writing, begin_change, read_writing
 from web.services import heartbeats
 from web.services.applications import ApplicationSchema
 
@@ -130,14 +131,16 @@ class Integrations(Resource[Integration, Service]):
         ):
             _forget_secret(row)
 
-    def _lock_row(self, row: Integration) -> Integration:
+    def _lock_row(self, row: Integration, values: Mapping[str, object]) -> Integration:
         """Lock the service before the row, like the worker of its lane, which also writes these columns."""
         if accepts_pings(row.application, row.kind):
             lock_services(Service.id == row.service_id)
-        return super()._lock_row(row)
+        return super()._lock_row(row, values)
+
+    def prepare_removal(self, row: Integration) -> None:
+        lock_services(Service.id == row.service_id)
 
     def remove(self, row: Integration) -> None:
-        lock_services(Service.id == row.service_id)
         deletion.keep_for_alerts(row.service, row)
         super().remove(row)
 
@@ -225,10 +228,15 @@ def regenerate_key() -> Integration:
     if names is None:
         reject("integration_unique_id", f"{unique_id} is not an integration of this account.")
     service = access.access_service(viewer(), names.service.team.unique_id, names.service.unique_id)
+    return replace_key(service, names, read_writing(Mode.PATCH))
+
+
+def replace_key(service: Service, row: Integration, writing: Writing) -> Integration:
+    """Replace the key of an integration of this service, and return the integration."""
     with config_transaction():
-        key = Integration.update(integration_key=make_uuid())
-        key.where(Integration.unique_id == unique_id).execute()
-    found: Integration = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
+        begin_change(row, writing, lambda found: INTEGRATIONS.show(service, found))
+        Integration.update(integration_key=make_uuid()).where(Integration.id == row.id).execute()
+    found: Integration = INTEGRATIONS.select_rows(service).where(Integration.id == row.id).get()
     return found
 
 

@@ -23,6 +23,7 @@ from web.http.errors import Forbidden, NotFound, reject
 from web.http.fields import Moment, Number, Schema, Text, explain
 from web.http.rate_limit import Limits, enforce
 from web.http.resource import config_transaction, lock_row, lock_services
+from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_update, read_writing
 from web.services.own_integration import access_integration
 from workers import queue
 
@@ -103,24 +104,29 @@ DELIVERIES = OutboundDeliveriesSchema()
 
 def retrieve(outbound_id: str) -> dict[str, object]:
     """Get where an outbound integration sends incidents."""
-    return _show(_find_target(access_integration(outbound_id)))
+    return _show(access_integration(outbound_id))
 
 
 def update(outbound_id: str) -> dict[str, object]:
     """Update where an outbound integration sends incidents. The first time, the answer has a new secret."""
     integration = access_integration(outbound_id)
-    url = serialization.read_as(TARGET)["url"]
+    return write(integration, serialization.read_as(TARGET)["url"], read_update())
+
+
+def write(integration: Integration, url: str, writing: Writing) -> dict[str, object]:
+    """Change the URL of an outbound integration, and return its target. The first time, with a new secret."""
     if integration.integration_type != IntegrationType.OUTBOUND:
         reject("integration", "Only outbound integrations have a target.")
     if problem := find_network_problem(url, current_app.config["SETTINGS"].webhook_networks):
         reject("url", problem)
     with config_transaction():
         lock_services(Service.id == integration.service_id)
+        _begin_change(integration, writing)
         target = OutboundTarget.get_or_none(OutboundTarget.integration == integration)
         if target is not None:
             target.url, target.failures, target.retry_at = url, 0, None
             target.save(only=["url", "failures", "retry_at"])
-            shown = _show(target)
+            shown = _show(integration)
         else:
             shown = _create(integration, url)
         Service.update(has_outbound=True).where(Service.id == integration.service_id).execute()
@@ -135,16 +141,21 @@ def _create(integration: Integration, url: str) -> dict[str, object]:
     if count.count() >= MAX_TARGETS:
         reject("url", f"An account can have at most {MAX_TARGETS} targets.")
     secret = create_secret()
-    target = OutboundTarget.create(integration=integration, url=url, secret=secret, creation_date=now())
-    return {**_show(target), "secret": secret}
+    OutboundTarget.create(integration=integration, url=url, secret=secret, creation_date=now())
+    return NumberedAnswer(integration.number, {**_show(integration), "secret": secret})
 
 
 def destroy(outbound_id: str) -> None:
     """Delete the target of an outbound integration, with its deliveries. It sends nothing any more."""
-    integration = access_integration(outbound_id)
+    delete(access_integration(outbound_id), read_writing(Mode.DELETE))
+
+
+def delete(integration: Integration, writing: Writing) -> None:
+    """Delete the target of an outbound integration, with its deliveries."""
     target = _find_target(integration)
     with config_transaction():
         lock_services(Service.id == integration.service_id)
+        _begin_change(integration, writing)
         target.delete_instance()
         others = (
             OutboundTarget.select().join(Integration).where(Integration.service == integration.service_id)
@@ -153,13 +164,19 @@ def destroy(outbound_id: str) -> None:
         Service.update(has_outbound=has_others).where(Service.id == integration.service_id).execute()
 
 
-def renew_secret(outbound_id: str) -> dict[str, str]:
+def renew_secret(outbound_id: str) -> dict[str, object]:
     """Create a new secret of an outbound integration. The secret before it is no longer used."""
-    target = _find_target(access_integration(outbound_id))
+    return replace_secret(access_integration(outbound_id), read_writing(Mode.PATCH))
+
+
+def replace_secret(integration: Integration, writing: Writing) -> dict[str, object]:
+    """Replace the secret of an outbound integration, and return the new one."""
+    target = _find_target(integration)
     secret = create_secret()
     with config_transaction():
+        _begin_change(integration, writing)
         OutboundTarget.update(secret=secret).where(OutboundTarget.id == target.id).execute()
-    return {"secret": secret}
+    return NumberedAnswer(integration.number, {"secret": secret})
 
 
 def list_deliveries(outbound_id: str) -> dict[str, object]:
@@ -209,18 +226,27 @@ def _find_target(integration: Integration) -> OutboundTarget:
     return target
 
 
+def _begin_change(integration: Integration, writing: Writing) -> None:
+    """Raise the number of the integration, a part of which is the target."""
+    found = begin_change(integration, writing, lambda current: TARGET.dump(_show(current)))
+    integration.number = found.number
+
+
 def _select_deliveries() -> "peewee.ModelSelect[OutboundDelivery]":
     return OutboundDelivery.select(OutboundDelivery, Incident).join(Incident)
 
 
-def _show(target: OutboundTarget) -> dict[str, object]:
+def _show(integration: Integration) -> dict[str, object]:
+    """Return the target of an integration for an answer. NotFound without one."""
+    target = _find_target(integration)
     retry_at: datetime | None = target.retry_at
-    return {
+    values = {
         "url": target.url,
         "secret": None,
         "failures": target.failures,
         "retry_at": retry_at if retry_at is not None and retry_at > now() else None,
     }
+    return NumberedAnswer(integration.number, values)
 
 
 def _may_read_incidents(integration: Integration) -> bool:

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import peewee
-from flask import request
 from marshmallow import validate
 
 from models.domain.enums import Collation, ServiceStatus
@@ -18,7 +17,7 @@ from models.tables.services import Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 from schedules.maintenance import find_in_force, was_in_force
-from web.http import access, client_profile
+from web.http import access
 from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import reject
@@ -38,6 +37,7 @@ from web.http.fields import (
 )
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, lock_services
+from web.http.writing import Mode, Writing
 
 
 class ServiceSchema(Schema):
@@ -135,15 +135,24 @@ class Services(Resource[Service, Team]):
                 parent, values["escalation_policy"], "escalation_policy"
             )
         _check_timeouts(values, row or Service())
-        if values.get("collation") == Collation.CONTENT_BASED:
+        return values
+
+    def check(
+        self, values: dict[str, object], parent: Team, row: Service | None, writing: Writing
+    ) -> dict[str, object]:
+        values = self.check_values(values, parent, row)
+        is_grouped = values.get("collation") == Collation.CONTENT_BASED
+        if is_grouped and not writing.profile.allows_grouping_before_policies:
             _check_grouping(row)
-        return values if row is None else _drop_echo(values, row)
+        return values if row is None or writing.mode is not Mode.REPLACE else _drop_echo(values, row)
 
     def insert(self, parent: Team, values: dict[str, object]) -> Service:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
 
-    def remove(self, row: Service) -> None:
+    def prepare_removal(self, row: Service) -> None:
         lock_services(Service.id == row.id)
+
+    def remove(self, row: Service) -> None:
         deletion.keep_for_alerts(row)
         super().remove(row)
 
@@ -204,14 +213,12 @@ MAX_ECHO_AGE = timedelta(days=1)
 
 
 def _drop_echo(values: dict[str, object], row: Service) -> dict[str, object]:
-    """Remove the maintenance fields from a PUT if the client only sends back the values that were shown.
+    """Remove the maintenance fields from all values if the client only sends back those that were shown.
 
     A client that reads a service, changes another field and writes it back does not want permanent
     maintenance, nor a status 4 that stays when it ends the maintenance. This also holds for a write after a
     window, if both fields have the values of the window.
     """
-    if request.method != "PUT":
-        return values
     maintenance_values = _get_maintenance_values(row)
     is_whole = all(values.get(name) == value for name, value in maintenance_values.items())
     since = now() - MAX_ECHO_AGE if is_whole else now()
@@ -245,12 +252,10 @@ def _check_timeouts(values: dict[str, Any], row: Service) -> None:
 
 
 def _check_grouping(row: Service | None) -> None:
-    """Refuse content-based grouping without a policy, except for clients, which create the service first.
+    """Refuse content-based grouping without a policy.
 
     A service that has it may be written back as it was read.
     """
-    if client_profile.current().allows_grouping_before_policies:
-        return
     if row is not None and row.collation == Collation.CONTENT_BASED:
         return
     policies = AlertGroupingPolicy.select().where(AlertGroupingPolicy.service == row)

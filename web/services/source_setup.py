@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from typing import Any, cast
 
 import msgspec
 from marshmallow import fields, validate
@@ -19,8 +20,9 @@ from pipeline.stages.normalize import set_default_level
 from web.http import serialization
 from web.http.auth import now
 from web.http.errors import BadRequest, reject
-from web.http.fields import Boolean, List, Moment, Nested, RawText, Schema, Text, explain
+from web.http.fields import Boolean, List, Moment, Nested, RawData, RawText, Schema, Text, explain
 from web.http.resource import config_transaction
+from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_update, read_writing
 from web.services.own_integration import access_integration
 
 # The longest body of nearly all tools. A longer one is no better example, and costs more.
@@ -51,6 +53,12 @@ class PathOrPaths(fields.Field[str | list[str]]):
         path = {"type": "string", "maxLength": mapping.MAX_PATH}
         path_list = {"type": "array", "items": path, "minItems": 1, "maxItems": mapping.MAX_MESSAGE_PATHS}
         super().__init__(metadata={**metadata, "oneOf": [path, path_list]})
+
+    def deserialize(
+        self, value: object, attr: str | None = None, data: RawData = None, **kwargs: object
+    ) -> Any:
+        """Return the path; null is no path, as "" is."""
+        return super().deserialize("" if value is None else value, attr, data, **kwargs)
 
     def _deserialize(
         self, value: object, attr: str | None, data: Mapping[str, object] | None, **kwargs: object
@@ -220,7 +228,11 @@ def update(source_id: str) -> dict[str, object]:
     What is left out stays.
     """
     integration = access_integration(source_id)
-    values = serialization.read_as(SETUP, partial=True)
+    return write(integration, serialization.read_as(SETUP, partial=True), read_update())
+
+
+def write(integration: Integration, values: dict[str, object], writing: Writing) -> dict[str, object]:
+    """Change these settings of an integration's source, and return all of them."""
     if "secret" in values:
         _require_signed(integration)
     if values.get("mapping") is not None and _get_kind(integration) != mapping.KIND:
@@ -230,15 +242,16 @@ def update(source_id: str) -> dict[str, object]:
             kinds = " and ".join(kind for kind, source in SOURCES.items() if source.has_topics)
             reject("topics", f"Only integrations of the kinds {kinds} have topics.")
         # The pattern allows the end of a line after the ARN.
-        values["topics"] = [topic.strip() for topic in values["topics"]]
+        topics = [topic.strip() for topic in cast("list[str]", values["topics"])]
+        values = {**values, "topics": topics}
     elif "topics" in values:
-        values["topics"] = None
+        values = {**values, "topics": None}
     if values.get("accepts_get") and not _get_source(integration).by_get:
         reject("accepts_get", f"{_get_kind(integration)} sends its alerts with POST.")
     if values.get("has_alert_access") and _get_kind(integration) != opsgenie.EXTENSION:
         reject("has_alert_access", f"Only integrations of the kind {opsgenie.EXTENSION} have it.")
     with config_transaction():
-        _save(integration, _read_columns(values))
+        _save(integration, _read_columns(values), writing)
     return _show(integration)
 
 
@@ -250,21 +263,24 @@ def _read_columns(values: Mapping[str, object]) -> dict[str, object]:
     return columns
 
 
-def renew_secret(source_id: str) -> dict[str, str]:
+def renew_secret(source_id: str) -> dict[str, object]:
     """Create a new secret for the tool's signatures. The one before it is no longer valid."""
     integration = access_integration(source_id)
     _require_signed(integration)
     secret = secrets.token_urlsafe(32)
-    with config_transaction():
-        _save(integration, {"secret": secret})
-    return {"secret": secret}
+    write_secret(integration, secret, read_writing(Mode.PATCH))
+    return NumberedAnswer(integration.number, {"secret": secret})
 
 
 def delete_secret(source_id: str) -> None:
     """Delete the secret of an integration's source. Signatures are then not checked."""
-    integration = access_integration(source_id)
+    write_secret(access_integration(source_id), None, read_writing(Mode.DELETE))
+
+
+def write_secret(integration: Integration, secret: str | None, writing: Writing) -> None:
+    """Replace the secret of an integration's source; None: delete it."""
     with config_transaction():
-        _save(integration, {"secret": None})
+        _save(integration, {"secret": secret}, writing)
 
 
 def try_body(source_id: str) -> dict[str, object]:
@@ -324,7 +340,9 @@ def _load(integration: Integration) -> SourceSetup:
     return SourceSetup.get_or_none(SourceSetup.integration == integration) or SourceSetup()
 
 
-def _save(integration: Integration, values: dict[str, object]) -> None:
+def _save(integration: Integration, values: dict[str, object], writing: Writing) -> None:
+    found = begin_change(integration, writing, lambda current: SETUP.dump(_show(current)))
+    integration.number = found.number
     changed = {**values, "updated_at": now()}
     SourceSetup.insert(integration=integration, **changed).on_conflict(
         conflict_target=[SourceSetup.integration], update=changed
@@ -334,7 +352,7 @@ def _save(integration: Integration, values: dict[str, object]) -> None:
 def _show(integration: Integration) -> dict[str, object]:
     row, kind = _load(integration), _get_kind(integration)
     source = SOURCES.get(kind)
-    return {
+    values = {
         "kind": kind,
         "is_signed": source is not None and source.has_secret,
         "has_secret": bool(row.secret),
@@ -345,3 +363,4 @@ def _show(integration: Integration) -> dict[str, object]:
         "has_alert_access": row.has_alert_access,
         "updated_at": row.updated_at,
     }
+    return NumberedAnswer(integration.number, values)

@@ -1,9 +1,7 @@
 """What all members of the account may do with objects of a team: contract sections 3.3 and 3.15."""
 
-from flask import request
 from marshmallow import validate
 
-from models.store.store import store
 from models.tables.accounts import User
 from models.tables.teams import Team
 from web.http import access, audited, serialization
@@ -11,6 +9,7 @@ from web.http.auth import viewer
 from web.http.fields import List, Schema, Text, explain
 from web.http.permissions import TEAM_PERMISSIONS
 from web.http.resource import config_transaction
+from web.http.writing import Mode, Writing, begin_change, read_update
 
 
 class TeamPermissionSchema(Schema):
@@ -35,15 +34,20 @@ def retrieve(team_id: str) -> Team:
 def update(team_id: str) -> Team:
     """Update the permissions that a team gives to all members of the account."""
     team = access.access_team(viewer(), team_id)
-    values = serialization.read_as(PERMISSION, partial=request.method == "PATCH")
-    if "account_permissions" in values:
-        team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
-        with config_transaction():
-            before = store().for_update(Team.select(Team.account_permissions).where(Team.id == team.id)).get()
+    writing = read_update()
+    values = serialization.read_as(PERMISSION, partial=writing.mode is Mode.PATCH)
+    return write(team, values, writing)
+
+
+def write(team: Team, values: dict[str, list[str]], writing: Writing) -> Team:
+    """Change the permissions that a team gives, if the values have them."""
+    with config_transaction():
+        team = begin_change(team, writing, PERMISSION.dump)
+        if "account_permissions" in values:
+            before = team.account_permissions
+            team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
             team.save(only=[Team.account_permissions])
-            changes = audited.describe_permissions(
-                team.name, before.account_permissions, team.account_permissions
-            )
+            changes = audited.describe_permissions(team.name, before, team.account_permissions)
             if changes:
                 members = User.select(User.id).where(User.account == team.account_id)
                 audited.record_shared_rights(members, "team_permissions_changed", changes)

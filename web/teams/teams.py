@@ -104,7 +104,7 @@ class Teams(Resource[Team, Account]):
         team = access.access_team(viewer(), ids["team_id"])
         return viewer().account, self.fill([self._set_parent(viewer().account, team)])[0]
 
-    def remove(self, row: Team) -> None:
+    def prepare_removal(self, row: Team) -> None:
         used = Service.select().join(EscalationPolicy).where(EscalationPolicy.team == row)
         if used.where(Service.team != row).exists():
             reject("team", "A service of another team uses an escalation policy of this team.")
@@ -116,7 +116,6 @@ class Teams(Resource[Team, Account]):
             reject(
                 "team", "Incidents of other teams are merged into incidents of this team: unmerge them first."
             )
-        super().remove(row)
 
 
 class Members(Resource[TeamMember, Team]):

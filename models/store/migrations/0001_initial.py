@@ -18,16 +18,16 @@ TABLES = """
 account: unique_id char(36) unique, account_identifier char(5) unique, name char(255),
     last_incident_number integer, creation_date time;
 added_application: account -> account cascade unindexed, unique_id char(36), kind char(32),
-    creation_date time;
+    creation_date time, number integer;
 config_version: account -> account cascade unique, version integer;
 custom_role: unique_id char(36) unique, account -> account cascade unindexed, name char(255),
-    description text, permissions json, creation_date time;
+    description text, permissions json, creation_date time, number integer;
 user: unique_id char(36) unique, account -> account cascade, username char(25) unique, first_name char(255),
     last_name char(255), email char(254), verified_email char(254) null, time_zone char(64), role smallint,
     custom_role -> custom_role null set_null, is_verified boolean, joining_date time,
-    calendar_key char(36) null, recovery_mails boolean, removed_at time null;
+    calendar_key char(36) null, recovery_mails boolean, removed_at time null, number integer;
 token: user -> user cascade, name char(255), digest char(64) unique, created_at time, expires_at time null,
-    revoked_at time null, last_used_at time null;
+    revoked_at time null, last_used_at time null, number integer;
 secret: name char(64) unique, value char(255);
 liveness: process char(32) unique, at time, detail json;
 failed_authentication: address char(64) unique, minute integer, count integer;
@@ -47,7 +47,7 @@ untrusted_proxy: address char(64) unique, seen_at time;
 audit_entry: account -> account cascade unindexed, at time, action char(32), user -> user null cascade,
     actor char(255), client char(64), detail char(255);
 contact_method: unique_id char(36) unique, user -> user cascade, name char(255), contact_type smallint,
-    value char(320), verified_value char(320) null, creation_date time;
+    value char(320), verified_value char(320) null, creation_date time, number integer;
 contact_code: contact -> contact_method cascade unique, value char(320), code char(6), expires_at time,
     attempts integer;
 contact_link: contact -> contact_method cascade unique, digest char(64) unique, expires_at time;
@@ -55,34 +55,36 @@ contact_secret: contact -> contact_method cascade unique, secret char(64), creat
 push_subscription: contact -> contact_method cascade unique, endpoint text, p256dh char(128), auth char(64),
     created_at time;
 notification_rule: unique_id char(36) unique, user -> user cascade, contact -> contact_method cascade,
-    start_delay integer, urgency smallint, creation_date time;
+    start_delay integer, urgency smallint, creation_date time, number integer;
 forwarding_rule: unique_id char(36) unique, user -> user cascade, to_user -> user cascade,
     created_by -> user cascade unindexed, from_date time, to_date time, time_zone char(64),
-    creation_date time;
+    creation_date time, number integer;
 team: unique_id char(36) unique, account -> account cascade, name char(255), owner -> user,
-    account_permissions json, creation_date time;
+    account_permissions json, creation_date time, number integer;
 team_member: unique_id char(36) unique, team -> team cascade, user -> user cascade, role smallint,
-    joining_date time;
+    joining_date time, number integer;
 incident_role: unique_id char(36) unique, team -> team cascade, title char(255), description text,
-    rank integer, creation_date time;
+    rank integer, creation_date time, number integer;
 priority: unique_id char(36) unique, team -> team cascade, name char(255), description text, color char(64),
-    creation_date time;
+    creation_date time, number integer;
 sla: unique_id char(36) unique, team -> team cascade, name char(255), description text, is_active boolean,
-    acknowledge_time integer null, resolve_time integer null, escalations json, creation_date time;
-tag: unique_id char(36) unique, team -> team cascade, name char(255), color char(64), creation_date time;
+    acknowledge_time integer null, resolve_time integer null, escalations json, creation_date time,
+    number integer;
+tag: unique_id char(36) unique, team -> team cascade, name char(255), color char(64), creation_date time,
+    number integer;
 escalation_policy: unique_id char(36) unique, team -> team cascade, name char(255), summary text,
     description text, rules json, repeat_policy integer, move_to_next boolean, global_ep boolean,
-    assignment_settings json, next_target integer, creation_date time;
+    assignment_settings json, next_target integer, creation_date time, number integer;
 task_template: unique_id char(36) unique, team -> team cascade, name char(255), summary text,
-    due_immediately smallint, creation_date time;
+    due_immediately smallint, creation_date time, number integer;
 template_task: unique_id char(36) unique, task_template -> task_template cascade, title char(255),
     description text, due_in integer, role -> incident_role null set_null, position integer,
-    creation_date time;
+    creation_date time, number integer;
 post_incident_task: unique_id char(36) unique, team -> team cascade, title char(255), description text,
-    status smallint, due_in_time time null, assigned_to -> user null, creation_date time;
+    status smallint, due_in_time time null, assigned_to -> user null, creation_date time, number integer;
 schedule: unique_id char(36) unique, team -> team cascade, name char(255), summary text, description text,
     time_zone char(64), shift_time_in_dst boolean, layers json, double_shifts char(16),
-    creation_date time;
+    creation_date time, number integer;
 schedule_override: unique_id char(36) unique, schedule -> schedule cascade unindexed, name char(255),
     user -> user cascade, start_time time, end_time time, creation_date time;
 shift_swap: unique_id char(36) unique, schedule -> schedule cascade, asker -> user cascade, asked_start time,
@@ -93,12 +95,12 @@ service: unique_id char(36) unique, team -> team cascade, name char(255), summar
     escalation_policy -> escalation_policy null, sla -> sla null set_null,
     team_priority -> priority null set_null, task_template -> task_template null set_null,
     auto_resolve_timeout integer, acknowledgement_timeout_enabled boolean, acknowledgement_timeout integer,
-    collation smallint, collation_time integer, has_outbound boolean, creation_date time;
+    collation smallint, collation_time integer, has_outbound boolean, creation_date time, number integer;
 integration: unique_id char(36) unique, service -> service cascade, application char(36), kind char(32) null,
     name char(255), summary text, description text, integration_key char(36) unique, created_by -> user,
     is_enabled boolean, create_incidents_for smallint, integration_type smallint, default_urgency smallint,
     heartbeat_interval integer, heartbeat_grace integer, expected_at time null, last_ping_at time null,
-    is_missing boolean, is_extended boolean, creation_date time;
+    is_missing boolean, is_extended boolean, creation_date time, number integer;
 source_setup: integration -> integration cascade unique, secret char(256) null, mapping json null,
     default_alert_type smallint null, topics json null, accepts_get boolean,
     has_alert_access boolean, updated_at time;
@@ -107,20 +109,21 @@ deleted_integration: unique_id char(36), team -> team cascade, service char(36),
     integration_type smallint;
 alert_rule: unique_id char(36) unique, integration -> integration cascade, description text,
     rule_type smallint, stop boolean, position integer, is_enabled boolean, rule_json text, conditions json,
-    actions json, creation_date time;
+    actions json, creation_date time, number integer;
 outgoing_rule: unique_id char(36) unique, integration -> integration cascade, is_enabled boolean,
-    rule_json text, creation_date time;
+    rule_json text, creation_date time, number integer;
 outbound_target: integration -> integration cascade unique, url text, secret char(64), creation_date time,
     failures integer, retry_at time null, claimed_until time null, claimed_by integer null,
     served_at time null;
 alert_grouping_policy: unique_id char(36) unique, service -> service cascade, match_mode smallint,
-    match_fields json, time_window integer, is_active boolean, updated_at time, creation_date time;
+    match_fields json, time_window integer, is_active boolean, updated_at time, creation_date time,
+    number integer;
 global_router: unique_id char(36) unique, account -> account cascade, name char(255), description text,
-    is_enabled boolean, integration_key char(36) unique, creation_date time;
+    is_enabled boolean, integration_key char(36) unique, creation_date time, number integer;
 router_rule: unique_id char(36) unique, router -> global_router cascade, name char(255), position integer,
-    rule_json text, actions json, creation_date time;
+    rule_json text, actions json, creation_date time, number integer;
 maintenance: unique_id char(36) unique, team -> team cascade, name char(255), start_time time, end_time time,
-    repeat_interval integer, repeat_until time null, time_zone char(64), creation_date time;
+    repeat_interval integer, repeat_until time null, time_zone char(64), creation_date time, number integer;
 maintenance_service: unique_id char(36) unique, maintenance -> maintenance cascade unindexed,
     service -> service cascade;
 incident: unique_id char(22) unique, account -> account cascade unindexed, incident_number integer,
@@ -151,7 +154,8 @@ incident_task: unique_id char(36) unique, incident -> incident cascade, title te
 drill: unique_id char(36) unique, account -> account cascade unindexed, incident -> incident cascade unique,
     policy char(255), ends_at time, done_at time null, outcome text null, creation_date time;
 postmortem: unique_id char(36) unique, team -> team cascade, author -> user, status char(255),
-    title char(255), postmortem_data text, download_status smallint, updated_at time, creation_date time;
+    title char(255), postmortem_data text, download_status smallint, updated_at time, creation_date time,
+    number integer;
 postmortem_incident: unique_id char(36) unique, postmortem -> postmortem cascade unindexed,
     incident -> incident cascade;
 receipt: id sequence, trace_id char(36) unique, account -> account cascade unindexed,
@@ -187,7 +191,7 @@ attempt: message -> message cascade, at time, outcome char(16), detail text, mil
 message_update: message_row bigint unique, channel smallint, version integer, due_at time,
     claimed_by integer null, attempts integer;
 stakeholder_address: unique_id char(36) unique, account -> account cascade unindexed, email char(254),
-    name char(255), creation_date time;
+    name char(255), creation_date time, number integer;
 stakeholder_mail: key char(64) unique, account -> account cascade unindexed, incident -> incident cascade,
     user -> user null set_null, address -> stakeholder_address null set_null, name char(255),
     subject char(200), body text, author char(255), time_zone char(64), created_at time,

@@ -56,7 +56,7 @@ _DECODER = msgspec.json.Decoder(Body, strict=False)
 KNOWN_FIELDS = frozenset((
     "message", "title", "summary", "alert_type", "entity_id", *LEVEL_FIELDS, *STATE_FIELDS,
 ))  # fmt: skip
-NO_FIELD = "Object missing required field `message`"
+NO_FIELD = "must have the field message"
 
 
 def parse(body: RequestBody) -> list[ParsedAlert]:

@@ -84,7 +84,7 @@ def test_auto_resolve_cancels_pending_notifications():
     assert list_notified(found) == [("Bob", 0)]
     assert list_events(found)[-2:] == [
         "4 timer: The timer resolved the incident.",
-        "4 log: The incident was open for 4 min.",
+        "4 log: Closed by the auto-resolve time of the service: it was open for 4 min.",
     ]
     assert found.incidents[0].status is IncidentStatus.RESOLVED
     assert found.continues_at is None

@@ -56,7 +56,8 @@ def test_a_call_in_which_no_key_is_pressed_is_followed_by_an_sms_that_is_replied
     alert(phones.world, phones.now)
 
     call = phones.send(PHONE)
-    assert "Checkout. number 1 Disk full on db1 (critical). Since Wed 12:00 UTC. Press 1" in call.hear()
+    assert "Checkout. number 1 Disk full on db1 (critical). Since Wed 12:00 UTC." in call.hear()
+    assert "Next, in 4 min 59 s: you (SMS). Press 1" in call.hear()
     phones.after(seconds=30)
     call.report("completed")
     sent = len(phones.twilio.created)

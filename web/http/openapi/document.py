@@ -38,6 +38,9 @@ format that the published clients expect. The differences are:
 * With `Token`, PUT may omit required fields. PATCH may always omit them.
 * With `Token`, a new service may omit `team_priority` and `sla`. `collation` 3 needs no policy then.
 
+An answer with one object of the configuration has the number of the object as its `ETag`. With this `ETag`
+in `If-Match`, a change is refused with 412 if somebody else has changed the object meanwhile.
+
 If a request is refused because of its content, `errors` names each wrong field with the reason.
 
 Answers are JSON, or XML if the request accepts it (`application/xml`, `text/xml`). Bodies can also be JSON or
@@ -82,6 +85,19 @@ PREFER_PARAMETER = {
     "schema": {"type": "string"},
     "example": "wait=5",
 }
+IF_MATCH_PARAMETER = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of the object as you have read it: it is changed only if it is still the same.",
+    "schema": {"type": "string"},
+    "example": '"3"',
+}
+ETAG_HEADER = {
+    "ETag": {
+        "description": "The number of the object, in quotation marks. Every change of the object raises it.",
+        "schema": {"type": "string", "pattern": '^"[0-9]+"$'},
+    }
+}
 APPLIED_HEADER = {
     "Preference-Applied": {
         "description": "Present if the alert is processed: `incident` and `incident_created` are its result.",
@@ -94,6 +110,7 @@ ERROR_TYPES: tuple[type[errors.ApiError], ...] = (
     errors.NotAuthenticated,
     errors.Forbidden,
     errors.NotFound,
+    errors.NumberDiffers,
     errors.TooLarge,
     errors.Throttled,
     errors.Unavailable,
@@ -160,6 +177,7 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     plugin.converter.add_attribute_function(describe_field)
     spec.components.security_scheme("bearerAuth", {"type": "http", "scheme": "bearer"})
     spec.components.schema("Error", ERROR)
+    spec.components.schema("NumberDiffers", NUMBER_DIFFERS)
     for error_type in ERROR_TYPES:
         spec.components.response(error_type.__name__, _describe_error(error_type))
     describer = _Describer(spec, plugin.converter.field2property)
@@ -174,16 +192,28 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, object]:
     return description
 
 
+DETAIL = {"type": "string", "description": "Says what is wrong, for people."}
 ERROR = {
     "type": "object",
     "required": ["detail"],
     "properties": {
-        "detail": {"type": "string", "description": "Says what is wrong, for people."},
+        "detail": DETAIL,
         "errors": {
             "type": "object",
             "description": "The reasons by field, of a request that was refused because of its content.",
             "additionalProperties": {"type": "array", "items": {"type": "string"}},
         },
+    },
+}
+
+
+NUMBER_DIFFERS = {
+    "type": "object",
+    "required": ["detail", "number", "current"],
+    "properties": {
+        "detail": DETAIL,
+        "number": {"type": "integer", "description": "The number of the object as it is now."},
+        "current": {"type": "object", "description": "The object as it is now, in the form of its GET."},
     },
 }
 
@@ -246,19 +276,24 @@ def _describe_type(_: object, field: marshmallow.fields.Field[Any], **__: object
 
 
 def _describe_error(error_type: type[errors.ApiError]) -> dict[str, object]:
-    body = {"detail": error_type.detail}
+    body: dict[str, object] = {"detail": error_type.detail}
+    if error_type is errors.NumberDiffers:
+        body |= {"number": 4, "current": {"name": "Disk"}}
+    schema = error_type.__name__ if error_type is errors.NumberDiffers else "Error"
     bodies = {serialization.JSON: body, serialization.XML: xml.render(body).decode()}
     answer: dict[str, object] = {
         "description": error_type.detail,
-        "content": {kind: {"schema": "Error", "example": example} for kind, example in bodies.items()},
+        "content": {kind: {"schema": schema, "example": example} for kind, example in bodies.items()},
     }
     headers = {
         errors.NotAuthenticated: ("WWW-Authenticate", "The expected scheme: `Token`.", {"type": "string"}),
         errors.Throttled: ("Retry-After", "Seconds to wait before the next request.", {"type": "integer"}),
     }
     if error_type in headers:
-        name, text, schema = headers[error_type]
-        answer["headers"] = {name: {"description": text, "schema": schema}}
+        name, text, kind = headers[error_type]
+        answer["headers"] = {name: {"description": text, "schema": kind}}
+    if error_type is errors.NumberDiffers:
+        answer["headers"] = ETAG_HEADER
     return answer
 
 
@@ -286,6 +321,7 @@ class _Describer:
                 *_list_parameters(route),
                 *self._list_query_parameters(route.query),
                 *([PREFER_PARAMETER] if route.can_await else []),
+                *([IF_MATCH_PARAMETER] if route.has_condition else []),
             ],
             "responses": {
                 str(route.status): self._describe_response(route),
@@ -328,8 +364,12 @@ class _Describer:
         example = examples.build_example(schema, for_request=False)
         if not route.many:
             content = self._describe_content(schema, ("", example))
-            headers = {"headers": APPLIED_HEADER} if route.can_await else {}
-            return {"description": "The request succeeded.", "content": content, **headers}
+            answer: dict[str, object] = {"description": "The request succeeded.", "content": content}
+            if route.can_await:
+                answer["headers"] = APPLIED_HEADER
+            elif route.is_numbered:
+                answer["headers"] = ETAG_HEADER
+            return answer
         array = {"type": "array", "items": schema}
         if not route.paged:
             return {
@@ -428,6 +468,8 @@ def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
         # Also instead of NotAuthenticated, after many invalid tokens of one address.
         yield errors.Throttled
     yield errors.NotFound
+    if route.has_condition:
+        yield errors.NumberDiffers
     if route.body is not None or route.doc_body is not None:
         yield errors.TooLarge
     yield errors.Unavailable

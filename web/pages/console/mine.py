@@ -189,7 +189,7 @@ def _set_time_zone(form: Form) -> str:
     if not 0 < len(zone) <= User.time_zone.max_length or not is_known_zone(zone):
         reject("time_zone", "Must be the name of a time zone, for example Europe/Berlin.")
     with config_transaction():
-        User.update(time_zone=zone).where(User.id == viewer().user.id).execute()
+        User.update({"time_zone": zone, **User.raise_number()}).where(User.id == viewer().user.id).execute()
     return f"All times are now in {zone}."
 
 

@@ -27,6 +27,7 @@ from web.http import access, rate_limit
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import ApiError, Forbidden, reject
 from web.http.resource import config_transaction, lock_row
+from web.http.writing import raise_number
 from web.oncall.overrides import OVERRIDES
 from web.oncall.schedule_overview import access_schedule
 from web.oncall.schedule_problems import ScheduleView
@@ -289,6 +290,7 @@ def _confirm(row: Schedule, swap: ShiftSwap) -> str:
 def _make(row: Schedule, swap: ShiftSwap) -> str:
     """Let each person be on call for the other."""
     asked, returned = _get_shifts(swap)
+    raise_number(row)
     _replace(row, asked, swap.asker, swap.partner)
     _replace(row, returned, swap.partner, swap.asker)
     _set_state(swap, SwapState.DONE)
