@@ -14,7 +14,7 @@ from web.event_apis import alertmanager, opsgenie, pagerduty, victorops
 from web.http import auth, error_handlers, serialization
 from web.http.limits.inputs import LimitedRequest, limit_headers
 from web.http.limits.places import hold_place
-from web.http.query_names import OWN_PATH, require_known
+from web.http.limits.query_names import OWN_PATH, require_known
 from web.http.response_headers import add_headers
 from web.http.writing import format_etag
 from web.ingest import alerts_by_get, events

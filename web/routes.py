@@ -50,9 +50,9 @@ from web.event_apis import alertmanager, opsgenie, opsgenie_alerts, pagerduty, v
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
 from web.http.limits.inputs import PAGE_BYTES
+from web.http.limits.query_names import PAGE_NAMES
 from web.http.openapi import document, summaries
 from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
-from web.http.query_names import PAGE_NAMES
 from web.http.rate_limit import Limits
 from web.http.resource import Resource
 from web.incidents import (

@@ -273,7 +273,7 @@ WRONG_DRAFTS = [
     ("payload", {"payload": None}),
     ("payload", {"payload": "x"}),
     ("payload", {"alert": "uJVWfdAeoPDm3pk2gG2URn"}),
-    ("payload.alerts", {"source": "alertmanager", "payload": {"a": 1}}),
+    ("payload", {"source": "alertmanager", "payload": {"a": 1}}),
     ("payload.alerts", {"source": "prometheus", "payload": {"alerts": []}}),
     ("payload", {"payload": json.loads('{"a":' * 150 + "1" + "}" * 150)}),
     ("source", {"source": "nosuch"}),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from web.http import query_names
 from web.http.errors import BadRequest
+from web.http.limits import query_names
 
 
 def test_a_misspelt_filter_is_named_with_the_right_name(ask):
