@@ -77,14 +77,9 @@ exists. With more than one account, `--account ID` chooses one.
 command that prints a result takes `--json` for programs. Its output is one JSON object; a list is in
 `results`, and times are in UTC as over HTTP. Messages about progress and errors go to standard error.
 
-**Completion.** This lets the shell complete commands, options and tools with the Tab key:
-
-```console
-echo 'eval "$(_TOCSIN_COMPLETE=bash_source tocsin)"' >> ~/.bashrc
-```
-
-Not run by a test: it changes the shell of a person. For zsh, write `zsh_source` and `~/.zshrc`. For fish, put
-the output of `_TOCSIN_COMPLETE=fish_source tocsin` into `~/.config/fish/completions/tocsin.fish`.
+**Completion.** The shell completes commands, options and tools with the Tab key if `~/.bashrc` has the line
+`eval "$(_TOCSIN_COMPLETE=bash_source tocsin)"`. For zsh, write `zsh_source` and `~/.zshrc`. For fish, put the
+output of `_TOCSIN_COMPLETE=fish_source tocsin` into `~/.config/fish/completions/tocsin.fish`.
 """
 
 COMMANDS_END = """

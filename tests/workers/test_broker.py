@@ -9,7 +9,6 @@ import dramatiq
 import pytest
 import structlog
 
-from pipeline.topology import build_segments
 from runtime.redis import RedisStatus, create_client
 from runtime.redis_socket import get_url
 from tests.support.polling import wait_until
@@ -112,7 +111,7 @@ def test_wake_ups_for_a_pending_lane_are_merged(flush, client):
 def test_a_stage_is_enqueued_to_the_queue_of_its_segment(
     flush, client, monkeypatch, queue_splits, queue_name
 ):
-    monkeypatch.setattr(queue, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(queue, "_splits", queue_splits)
     queue.enqueue_lane(8, "rules")
 
     assert flush()

@@ -43,7 +43,9 @@ def test_values_and_references_of_the_action_are_checked(ask, rules, world):
 
 
 def test_the_description_has_the_action_and_its_fields(ask):
-    schema = ask("GET", "/api/openapi.json", who=None).json["components"]["schemas"]["Action"]["properties"]
+    schema = ask("GET", "/api/openapi.json", who=None).json["components"]["schemas"]["ActionBody"][
+        "properties"
+    ]
 
     assert schema["action_type"]["enum"] == [*range(1, 20), 99]
     assert schema["marks"] == {"type": "string", "maxLength": 16 * 1024, "description": "How many marks."}
