@@ -84,7 +84,7 @@ def test_health_needs_no_look_at_the_store(browse, app, monkeypatch):
 
 def test_a_refusal_keeps_its_headers(browse):
     assert browse("GET", "/api/account/teams/").headers["WWW-Authenticate"] == "Token"
-    assert browse("DELETE", "/api/account/teams/").headers["Allow"] == "POST, GET, OPTIONS"
+    assert browse("DELETE", "/api/account/teams/").headers["Allow"] == "POST, GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize(
