@@ -78,6 +78,8 @@ def build_inputs(host):
         ("Port", str(host.mailbox.port)),
         ("Sender address", "tocsin@example.org"),
         ("Your e-mail address", OWNER),
+        ("Your first and last name", ""),
+        ("Account name", ""),
     ]
 
 

@@ -23,6 +23,8 @@ Row = TypeVar("Row", bound=ObjectTable)
 
 # Names that an error about an unknown name lists.
 MAX_LISTED = 10
+# The longest name, as over HTTP.
+MAX_NAME = 255
 
 
 class Noun(NamedTuple, Generic[Row]):
@@ -167,3 +169,11 @@ def check_address(email: str) -> str:
     if not (name and at and domain) or any(char.isspace() for char in email):
         raise click.UsageError(f"{email} is not an e-mail address")
     return email
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the first name and the last name. Raise BadArguments if one is too long."""
+    first, _, last = name.strip().partition(" ")
+    if len(first) > MAX_NAME or len(last) > MAX_NAME:
+        raise BadArguments(f"a name has at most {MAX_NAME} characters")
+    return first, last.strip()

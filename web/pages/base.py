@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from flask import Response, current_app, make_response, redirect, render_template
 
 from web.http.response_headers import PRIVATE_HEADERS
+from web.pages.compression import compress_page
 
 
 def render_page(template: str, code: int, **values: object) -> Response:
@@ -25,7 +26,7 @@ def render_page(template: str, code: int, **values: object) -> Response:
     if values.get("push") is not None or values.get("passkeys") is not None:
         scripts = f"script-src 'nonce-{nonce}'; worker-src 'self'; connect-src 'self'"
         response.headers["Content-Security-Policy"] += f"; {scripts}"
-    return response
+    return compress_page(response)
 
 
 def build_url(path: str) -> str:

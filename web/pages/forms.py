@@ -1,10 +1,14 @@
 """Forms of pages: each has a token that only pages of this host can know (CSRF), and a safe way back.
 
 The token is derived from a secret in a cookie: the first one of the session, and that of a form before the
-sign-in. It is a field of the form, or a header of a script's request. Other hosts can read neither.
+sign-in. Each answer shows it masked in another way, because the length of compressed pages lets others guess
+a text that is always the same. The token is a field of the form, or a header of a script's request. Other
+hosts can read neither.
 """
 
+import hashlib
 import hmac
+import secrets
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, current_app, g, request
@@ -20,6 +24,8 @@ NEXT_LIMIT = 1_000
 DONE_LIMIT = 300
 # A form that is open for longer needs a reload.
 FORM_COOKIE_S = 24 * 3600
+# Hexadecimal digits before the digest of a masked token.
+SALT_DIGITS = 32
 
 
 def register(app: Flask) -> None:
@@ -29,8 +35,15 @@ def register(app: Flask) -> None:
 
 
 def get_token() -> str:
-    """Return the token of the forms of this answer."""
-    return _find_token() or derive_token(_start_secret())
+    """Return the masked token of the forms of this answer."""
+    if "shown_token" not in g:
+        g.shown_token = mask_token(_find_token() or derive_token(_start_secret()))
+    return str(g.shown_token)
+
+
+def mask_token(token: str) -> str:
+    """Return a text that proves a token and differs each time: a random salt, and the HMAC of it."""
+    return _mask(token, secrets.token_hex(SALT_DIGITS // 2))
 
 
 def check_token() -> None:
@@ -46,7 +59,7 @@ def has_valid_token() -> bool:
         # The body of a stranger is not read.
         return False
     sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
-    return hmac.compare_digest(sent.encode(), token.encode())
+    return hmac.compare_digest(sent.encode(), _mask(token, sent[:SALT_DIGITS]).encode())
 
 
 def get_cookie_name(purpose: str) -> str:
@@ -98,6 +111,10 @@ def _prove(text: str) -> str:
 def derive_token(secret: str) -> str:
     """Return the token of the forms of a browser with this secret in a cookie."""
     return digest(f"csrf:{secret}")
+
+
+def _mask(token: str, salt: str) -> str:
+    return salt + hmac.new(token.encode(), salt.encode(), hashlib.sha256).hexdigest()
 
 
 def _find_token() -> str | None:

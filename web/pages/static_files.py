@@ -9,6 +9,7 @@ import orjson
 from flask import Response
 
 from web.http.errors import NotFound
+from web.http.prepared import PreparedAnswer, prepare, respond
 from web.pages.base import build_url
 
 FOLDER = "static"
@@ -24,14 +25,14 @@ ICONS = {"icon-180.png": "180x180", "icon-512.png": "512x512", "icon.svg": "any"
 
 
 @lru_cache(maxsize=1)
-def _load() -> dict[str, tuple[str, bytes]]:
-    """Return type and content of each file, by the name with its digest."""
+def _load() -> dict[str, PreparedAnswer]:
+    """Return each file, by the name with its digest."""
     found = {}
     for file in files("web.pages").joinpath(FOLDER).iterdir():
         stem, _, ending = file.name.rpartition(".")
         if ending in TYPES:
             content = file.read_bytes()
-            found[f"{stem}.{_digest(content)}.{ending}"] = (TYPES[ending], content)
+            found[f"{stem}.{_digest(content)}.{ending}"] = prepare(TYPES[ending], content)
     return found
 
 
@@ -52,8 +53,7 @@ def show(name: str) -> Response:
     found = _load().get(name)
     if found is None:
         raise NotFound
-    kind, content = found
-    return Response(content, mimetype=kind, headers={"Cache-Control": CACHE})
+    return respond(found, CACHE)
 
 
 def show_manifest() -> Response:

@@ -51,7 +51,7 @@ class PageBrowser:
         if self.last is not None and (found := TOKEN.search(self.last.text)):
             return found[1]
         secret = self.get_cookie(SESSION_COOKIE) or self.get_cookie(FORM_COOKIE)
-        return forms.derive_token(secret) if secret else ""
+        return forms.mask_token(forms.derive_token(secret)) if secret else ""
 
     def get_cookie(self, name: str) -> str | None:
         found = self.client.get_cookie(name, domain="tocsin.example.org")

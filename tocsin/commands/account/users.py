@@ -14,15 +14,12 @@ from models.tables.accounts import User, bump_version, get_display_name
 from models.tables.services import Service
 from models.tables.teams import Team
 from runtime.redis_socket import get_url
-from tocsin.commands.names import TEAM, check_address, find, find_account, find_owner, find_user
+from tocsin.commands.names import TEAM, check_address, find, find_account, find_owner, find_user, split_name
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_result, to_printable
 from tocsin.commands.read_only import BadArguments
 from tocsin.commands.writing import COMMAND, build_author, open_for_writing, write_transaction
 from tocsin.server.sign_in_url import build_sign_in_url
-
-# The longest name, as over HTTP.
-MAX_NAME = 255
 
 # An account always has exactly one owner, so no user is added as an owner.
 ROLES = [role.name.lower() for role in AccountRole if role is not AccountRole.OWNER]
@@ -96,7 +93,7 @@ def invite_user(
     """
     from workers import queue
 
-    first_name, last_name = _split_name(name)
+    first_name, last_name = split_name(name)
     with open_for_writing() as settings, queue.connected(settings.redis_url or get_url(settings.home)):
         with store().write_transaction():
             team = find(TEAM, team_name, account_id)
@@ -127,7 +124,7 @@ def invite_user(
 @as_json_option
 def rename_user(email: str, name: str, account_id: str | None, as_json: bool) -> None:
     """Change the name of a user: NAME is the first and the last name, for example "Alice Ames"."""
-    first_name, last_name = _split_name(name)
+    first_name, last_name = split_name(name)
     if not first_name:
         raise BadArguments("the name must not be empty")
     with write_transaction():
@@ -188,11 +185,3 @@ def _confirm_removal(user: User, yes: bool) -> None:
         raise BadArguments("without a terminal, removing a user needs --yes")
     question = to_printable(f"Remove {get_display_name(user)} ({user.email}) from {user.account.name}?")
     click.confirm(question, abort=True, err=True)
-
-
-def _split_name(name: str) -> tuple[str, str]:
-    """Return the first name and the last name. Raise BadArguments if one is too long."""
-    first, _, last = name.strip().partition(" ")
-    if len(first) > MAX_NAME or len(last) > MAX_NAME:
-        raise BadArguments(f"a name has at most {MAX_NAME} characters")
-    return first, last.strip()

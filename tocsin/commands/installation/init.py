@@ -30,7 +30,8 @@ DEFAULTS = {setting.name: Given(setting.default, DEFAULT, setting.variable) for 
 
 @click.command()
 def init() -> None:
-    """Ask for the public URL, the mail relay and the first person; write tocsin.toml; send a test message.
+    """Ask for the public URL, the mail relay, the first person and the account; write tocsin.toml; send a
+    test message.
 
     Exit code 1: the test message was not sent. The file is written nevertheless. 2: the answers cannot be
     used together, or with the data in the folder. Then no file is written.
@@ -46,7 +47,9 @@ def init() -> None:
         raise click.ClickException(f"{path} exists: change it with an editor, and restart Tocsin")
     data_folder.prepare(settings.home)
     values = {**_ask_for_page(settings.public_url), **_ask_for_relay(), **_ask_for_person()}
+    name, account = _ask_for_names()
     first_alert = _prepare(_combine(path, values))
+    _store_names(name, account)
     write_settings(path, values)
     click.echo(to_printable(f"{path} is written."))
     if not values.get("smtp_host"):
@@ -93,6 +96,43 @@ def _ask_for_relay() -> dict[str, str]:
 def _ask_for_person() -> dict[str, str]:
     click.echo("The first person owns the account and is notified first.")
     return {"owner_email": _ask("owner_email", "Your e-mail address", None)}
+
+
+def _ask_for_names() -> tuple[str, str]:
+    """Return the name of the owner and that of the account. They are rows of the database, not settings."""
+    name = click.prompt(
+        "Your first and last name (empty: none)", default="", value_proc=_check_name, show_default=False
+    )
+    click.echo("The account is your organization: its name is in messages to people who are invited.")
+    question = "Account name (empty: Default for a new installation)"
+    return name, click.prompt(question, default="", value_proc=_check_name, show_default=False)
+
+
+def _check_name(text: str) -> str:
+    from tocsin.commands.names import MAX_NAME
+
+    if len(_check_text(text)) > MAX_NAME:
+        raise click.BadParameter(f"a name has at most {MAX_NAME} characters.")
+    return text.strip()
+
+
+def _store_names(name: str, account: str) -> None:
+    """Store the names that are not empty for the owner and the account."""
+    from models.people.owner_email import find_owner
+    from models.store.store import connection, store
+    from models.tables.accounts import Account, User, bump_version
+    from tocsin.commands.names import split_name
+
+    with connection(), store().write_transaction():
+        owner = find_owner()
+        if owner is None or not (name or account):
+            return
+        if name:
+            first_name, last_name = split_name(name)
+            User.update(first_name=first_name, last_name=last_name).where(User.id == owner.id).execute()
+        if account:
+            Account.update(name=account).where(Account.id == owner.account_id).execute()
+        bump_version(owner.account_id)
 
 
 def _ask(name: str, question: str, default: str | None) -> str:

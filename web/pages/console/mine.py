@@ -45,6 +45,8 @@ def _render(done: str) -> Response:
     ]
     return render(
         "mine.html",
+        # The address of the calendar.
+        has_secret=True,
         user=viewer().user,
         contacts=contacts,
         names={contact["unique_id"]: _name_contact(contact) for contact in contacts},

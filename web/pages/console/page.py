@@ -16,6 +16,7 @@ from web.http.fields import parse_moment
 from web.http.response_headers import PRIVATE_HEADERS
 from web.pages import forms
 from web.pages.base import build_url, redirect_to
+from web.pages.compression import compress_page, vary_by_encoding
 from web.pages.console.operations import describe_refusal
 from web.pages.static_files import get_path
 
@@ -54,7 +55,15 @@ def is_known(etag: str) -> bool:
 
 
 def answer_unchanged(etag: str) -> Response:
-    return Response(status=304, headers={"ETag": f'"{etag}"'})
+    response = Response(status=304)
+    _set_etag(response, etag)
+    return response
+
+
+def _set_etag(response: Response, etag: str) -> None:
+    """Set a weak ETag: tokens of forms differ in each answer, and the compressed page has the same ETag."""
+    response.set_etag(etag, weak=True)
+    vary_by_encoding(response)
 
 
 def get_theme() -> str:
@@ -68,10 +77,14 @@ def render(
     code: int = 200,
     *,
     etag: str = "",
+    has_secret: bool = False,
     more: Mapping[str, object] | None = None,
     **values: object,
 ) -> Response:
-    """Render a page. With an ETag, its browser polls for changes. `more` are more values."""
+    """Render a page. With an ETag, its browser polls for changes. `more` are more values.
+
+    A page with a secret that is the same each time is not compressed.
+    """
     text = render_template(
         f"console/{template}",
         prefix=build_url(""),
@@ -93,8 +106,8 @@ def render(
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Content-Security-Policy"] = POLICY
     if etag:
-        response.headers["ETag"] = f'"{etag}"'
-    return response
+        _set_etag(response, etag)
+    return response if has_secret else compress_page(response)
 
 
 def redirect_done(path: str, text: str) -> Response:

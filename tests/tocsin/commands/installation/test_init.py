@@ -3,14 +3,17 @@
 import os
 import pty
 import select
+import sqlite3
 import stat
 import subprocess
 import sys
 import time
 import tomllib
+from contextlib import closing
 
 import pytest
 
+from models.store.sqlite import SQLITE_FILE
 from models.store.store import db
 from runtime.settings import load
 from tests.support.mail_server import start_mailbox
@@ -69,7 +72,8 @@ def test_it_writes_the_file_and_sends_a_test_message(terminal, home):
     with start_mailbox() as box:
         terminal.give(
             Public_URL="https://tocsin.example.org", Mail_relay="127.0.0.1", Encryption="none", Port=box.port,
-            Sender="tocsin@example.org", address="alice@example.org",
+            Sender="tocsin@example.org", address="alice@example.org", last_name="Alice Ames",
+            Account_name="Example Ltd",
         )  # fmt: skip
         assert terminal.finish() == 0
 
@@ -83,6 +87,22 @@ def test_it_writes_the_file_and_sends_a_test_message(terminal, home):
     assert "Test message to Primary Email: Accepted by the relay (250)." in terminal.output
     again = tocsin(home, "check")
     assert "Tocsin cannot send" not in again.stdout
+    with closing(sqlite3.connect(home / SQLITE_FILE)) as database:
+        names = database.execute('SELECT first_name, last_name, name FROM "user" JOIN account')
+        assert names.fetchall() == [("Alice", "Ames", "Example Ltd")]
+
+
+def test_without_names_the_account_is_the_default_one(terminal, home):
+    terminal.give(
+        Public_URL="", Mail_relay="", Your="alice@example.org", last_name="", Account_name="x" * 256
+    )
+
+    terminal.read_until("a name has at most 255 characters")
+    terminal.give(Account_name="")
+    assert terminal.finish() == 0
+    with closing(sqlite3.connect(home / SQLITE_FILE)) as database:
+        names = database.execute('SELECT first_name, last_name, name FROM "user" JOIN account')
+        assert names.fetchall() == [("", "", "Default")]
 
 
 def test_a_value_that_cannot_be_used_is_asked_for_again(terminal):
@@ -91,7 +111,7 @@ def test_a_value_that_cannot_be_used_is_asked_for_again(terminal):
     terminal.read_until("It must be a URL that begins with http:// or https://.")
     terminal.give(Public_URL="", Mail_relay="relay:25")
     terminal.read_until("It must be a host name or an address without a port")
-    terminal.give(Mail_relay="", Your="alice@example.org")
+    terminal.give(Mail_relay="", Your="alice@example.org", last_name="", Account_name="")
     assert terminal.finish() == 0
     assert "There is no mail relay, so nobody can be notified." in terminal.output
     assert "Then send a first alert: curl -X POST http://127.0.0.1:8080/api/integration/" in terminal.output
@@ -107,7 +127,7 @@ def test_the_public_url_that_it_offers_has_the_port_of_the_settings(home):
 
 def test_after_a_failed_test_message_the_relay_is_asked_for_again(terminal, home):
     terminal.give(Public_URL="", Mail_relay="127.0.0.1", Encryption="none", Port=find_free_port())
-    terminal.give(Sender="tocsin@example.org", Your="alice@example.org")
+    terminal.give(Sender="tocsin@example.org", Your="alice@example.org", last_name="", Account_name="")
     with start_mailbox() as box:
         terminal.give(again="y", Mail_relay="127.0.0.1", Encryption="none", Port=box.port)
         terminal.give(Sender="tocsin@example.org")
@@ -121,7 +141,8 @@ def test_a_second_relay_keeps_nothing_of_the_first_one(terminal, home):
     """The first relay has a login, the second one has neither TLS nor a login."""
     terminal.give(
         Public_URL="", Mail_relay="127.0.0.1", Encryption="starttls", Port=find_free_port(), User="tocsin",
-        Password="secret", Sender="tocsin@example.org", Your="alice@example.org",
+        Password="secret", Sender="tocsin@example.org", Your="alice@example.org", last_name="",
+        Account_name="",
     )  # fmt: skip
     with start_mailbox() as box:
         terminal.give(again="y", Mail_relay="127.0.0.1", Encryption="none", Port=box.port)
@@ -135,7 +156,8 @@ def test_a_second_relay_keeps_nothing_of_the_first_one(terminal, home):
 def test_a_password_is_not_shown(terminal, home):
     terminal.give(
         Public_URL="", Mail_relay="127.0.0.1", Encryption="starttls", Port=find_free_port(), User="tocsin",
-        Password="hun\"ter2", Sender="tocsin@example.org", Your="alice@example.org", again="n",
+        Password="hun\"ter2", Sender="tocsin@example.org", Your="alice@example.org",
+        last_name="", Account_name="", again="n",
     )  # fmt: skip
 
     assert terminal.finish() == 1
@@ -173,7 +195,7 @@ def test_a_refused_owner_leaves_no_file(home):
     assert tocsin(home, "user", "add", "bob@example.org").returncode == 0
     terminal = Terminal(home)
 
-    terminal.give(Public_URL="", Mail_relay="", Your="bob@example.org")
+    terminal.give(Public_URL="", Mail_relay="", Your="bob@example.org", last_name="", Account_name="")
 
     assert terminal.finish() == 2
     assert "TOCSIN_OWNER_EMAIL must not be the address of another member" in terminal.output
@@ -185,7 +207,7 @@ def test_values_that_contradict_the_environment_leave_no_file(home):
     terminal = Terminal(home, TOCSIN_SMTP_USER="tocsin")
 
     terminal.give(Public_URL="", Mail_relay="127.0.0.1", Encryption="none", Port="25")
-    terminal.give(Sender="tocsin@example.org", Your="alice@example.org")
+    terminal.give(Sender="tocsin@example.org", Your="alice@example.org", last_name="", Account_name="")
 
     assert terminal.finish() == 2
     assert "TOCSIN_SMTP_USER needs TLS" in terminal.output
