@@ -20,6 +20,10 @@ Settings are environment variables, or stand in `tocsin.toml` in the data folder
 Servers and commands read both once, at their start. `tocsin settings` shows the values and where each is
 from.
 
+**The documents write settings into `tocsin.toml`**, and name them in sentences by their variable:
+`TOCSIN_SMTP_HOST` is `smtp_host` in the file. Only for a unit of systemd and for a container they write
+`TOCSIN_SMTP_HOST=mail.example.org` into the one file that systemd or the engine reads.
+
 **The data folder** is found by `--home FOLDER`, then `TOCSIN_HOME`, then `./var`. It must belong to the user
 that runs Tocsin. A command that finds no data there says so and creates nothing. `tocsin up`, `web`,
 `worker`, `clock`, `migrate` and `init` create a folder that is missing. They do not use a folder that has

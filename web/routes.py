@@ -82,12 +82,22 @@ from web.oncall import (
     schedules,
 )
 from web.operations import dead_letters, drills, metrics, simulate
-from web.pages import api_docs, browser_push, bundle, join, linked_incident, signed_in, start, static_files
+from web.pages import (
+    api_docs,
+    browser_push,
+    bundle,
+    join,
+    linked_incident,
+    signed_in,
+    start,
+    static_files,
+)
 from web.pages.console import (
     check,
     figures,
     incident_actions,
     incident_list,
+    linked_swap,
     mine,
     new_incident,
     on_call,
@@ -459,6 +469,8 @@ ROUTES: tuple[Route, ...] = (
     route("Pages", "GET", "/i/<token>", linked_incident.show, auth=None, documented=False),
     route("Pages", "POST", "/i/<token>", linked_incident.act, auth=None, documented=False),
     route("Pages", "GET", "/b/<token>", bundle.show, auth=None, documented=False),
+    route("Pages", "GET", "/swap/<token>", linked_swap.show, auth=None, documented=False),
+    route("Pages", "POST", "/swap/<token>", linked_swap.act, auth=None, documented=False),
     route("Pages", "GET", "/join/<token>", join.show, auth=None, documented=False),
     route("Pages", "POST", "/join/<token>", join.join, auth=None, documented=False),
     # --- buttons of messages -------------------------------------------------------------------------

@@ -78,6 +78,7 @@ TELEGRAM_CHAT = AddressForm("the number of a private Telegram chat", re.compile(
 class ChannelSpec:
     """A channel. `title` is its name in sentences. `buttons`: its messages have buttons that call back.
 
+    - `is_chat`: a repeated message stands below the first one. Nothing tells the two apart.
     - `verification`: how a contact is verified. Only one that is verified by a code has an address from the
       beginning, in the form `address`.
     - `rule_delays`: the notification rules that a contact gets when it is verified for the first time: their
@@ -92,6 +93,7 @@ class ChannelSpec:
     title: str
     buttons: bool = False
     can_change: bool = False
+    is_chat: bool = False
     address: AddressForm = ANY_TEXT
     verification: Verification = Verification.CODE
     rule_delays: Mapping[Urgency, int] = field(default_factory=lambda: AT_ONCE)
@@ -113,17 +115,17 @@ CHANNELS: dict[int, ChannelSpec] = {
             rule_delays=PHONE_DELAYS, toll_units=PHONE_UNITS,
         ),
         ChannelSpec(
-            ContactType.SLACK, "slack", "Slack", buttons=True, can_change=True, address=SLACK_USER,
-            verification=Verification.LINK,
+            ContactType.SLACK, "slack", "Slack", buttons=True, can_change=True, is_chat=True,
+            address=SLACK_USER, verification=Verification.LINK,
         ),
-        ChannelSpec(ContactType.MS_TEAMS, "teams", "Microsoft Teams", address=USER_URL),
-        ChannelSpec(ContactType.GOOGLE_CHAT, "google_chat", "Google Chat", address=USER_URL),
+        ChannelSpec(ContactType.MS_TEAMS, "teams", "Microsoft Teams", is_chat=True, address=USER_URL),
+        ChannelSpec(ContactType.GOOGLE_CHAT, "google_chat", "Google Chat", is_chat=True, address=USER_URL),
         ChannelSpec(
-            OtherContactType.TELEGRAM, "telegram", "Telegram", buttons=True, can_change=True,
+            OtherContactType.TELEGRAM, "telegram", "Telegram", buttons=True, can_change=True, is_chat=True,
             address=TELEGRAM_CHAT, verification=Verification.LINK,
         ),
-        ChannelSpec(OtherContactType.MATTERMOST, "mattermost", "Mattermost", address=USER_URL),
-        ChannelSpec(OtherContactType.DISCORD, "discord", "Discord", address=USER_URL),
+        ChannelSpec(OtherContactType.MATTERMOST, "mattermost", "Mattermost", is_chat=True, address=USER_URL),
+        ChannelSpec(OtherContactType.DISCORD, "discord", "Discord", is_chat=True, address=USER_URL),
         ChannelSpec(OtherContactType.WEBHOOK, "webhook", "webhook", address=USER_URL),
         ChannelSpec(OtherContactType.NTFY, "ntfy", "ntfy", buttons=True, address=NTFY_TOPIC),
         ChannelSpec(

@@ -1,10 +1,11 @@
 """Sign and read links: to incidents, bundles and invitations, and to calendar feeds.
 
-They are valid for seven days. Calendar feeds do not expire because programs subscribe to them. The token
-contains:
+They are valid for seven days, or until a time of their own. Calendar feeds do not expire because programs
+subscribe to them. The token contains:
 
 - incident link: row numbers (incident, user, notification) and the time of expiry
 - bundle: row numbers (message, user) and the time of expiry
+- swap of shifts: row numbers (swap, user) and the time of expiry, when the first of the shifts begins
 - invitation: the user, a digest of the invited address and the time of expiry
 - sign-in: the unique_id of a row with its person and its end (models/sign_in/links.py)
 - device: who has signed in with a browser, and an ID of the browser (a cookie, not a link)
@@ -54,6 +55,14 @@ class Bundle:
     """A link to the list of the incidents of a message, for its user; row numbers."""
 
     message: int
+    user: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwapLink:
+    """A link to a request to swap shifts, for the person who answers it; row numbers."""
+
+    swap: int
     user: int
 
 
@@ -112,6 +121,7 @@ class Signer:
         self._links = _ShortSerializer(key, salt="link")
         self._bundles = itsdangerous.URLSafeSerializer(key, salt="bundle")
         self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
+        self._swaps = itsdangerous.URLSafeSerializer(key, salt="swap")
         self._replies = itsdangerous.Signer(key, salt="reply")
         self._return_paths = itsdangerous.Signer(key, salt="return path")
         self._sign_ins = itsdangerous.URLSafeSerializer(key, salt="sign in")
@@ -132,6 +142,13 @@ class Signer:
     def read_bundle(self, token: str, now: datetime) -> Bundle:
         """Return the signed link. Raises BadLink or ExpiredLink. Does not check whether the user exists."""
         return Bundle(*_verify(self._bundles, token, now))
+
+    def sign_swap(self, link: SwapLink, ends_at: datetime) -> str:
+        return _serialize(self._swaps, [link.swap, link.user, int(ends_at.timestamp())])
+
+    def read_swap(self, token: str, now: datetime) -> SwapLink:
+        """Return the signed link. Raises BadLink or ExpiredLink. Does not check whether the swap exists."""
+        return SwapLink(*_verify(self._swaps, token, now))
 
     def get_bundle_signing_time(self, token: str) -> datetime:
         """Return when a link to a bundle was signed. Raises BadLink, but not ExpiredLink."""

@@ -82,5 +82,10 @@ def _end_claims_of_messages(dead: Collection[int]) -> int:
     is_claimed = (Message.state == MessageStatus.PENDING) & Message.claimed_by.in_(list(dead))
     rows = store().for_update(Message.select(Message.id).where(is_claimed).order_by(Message.id))
     ended = [row.id for row in rows]
-    Message.update(claimed_until=None, claimed_by=None).where(Message.id.in_(ended)).execute()
+    of_dead = Message.id.in_(ended)
+    # A message whose attempt was recorded is free already. A past claim of another one says that it may have
+    # been sent.
+    unrecorded = of_dead & Message.claimed_until.is_null(False)
+    Message.update(claimed_until=Message.created_at).where(unrecorded).execute()
+    Message.update(claimed_by=None).where(of_dead).execute()
     return len(ended)

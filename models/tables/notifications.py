@@ -15,7 +15,8 @@ class Message(Table):
       notification that is created again after it was cancelled, the hash includes its due time.
     - `contact`: None for the user's own e-mail address.
     - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
-      some seconds only. A message that is held is claimed too, see `held_until`.
+      some seconds only. A message that is held is claimed too, see `held_until`. A record of an attempt sets
+      it to None, so a past time means: the message may have been sent, and nobody recorded it.
     - `claimed_by`: the number of the process that claimed it last (models/processes/claim_holders.py). When
       it is known to be dead, its claims end at once. None: nobody knows, or nobody claimed it yet.
     - `kind`: a MessageKind; None for a test message, and for notifications without a special kind.

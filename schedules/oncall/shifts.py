@@ -147,6 +147,25 @@ def _extend_single(schedule: ScheduleFacts, layer: LayerFacts, shift: Shift) -> 
     return FullShift(replace(shift, start=start, end=end), None if end == NEVER else end)
 
 
+def find_endless(schedule: ScheduleFacts) -> dict[str, datetime]:
+    """Return the layers in which one person is on call without an end, by unique_id.
+
+    The value is the time from which on nothing interrupts the shift: after the last of the loaded overrides.
+    """
+    last = max((each.end for each in schedule.overrides), default=EARLIEST)
+    return {
+        layer.unique_id: max(layer.start, last)
+        for layer in schedule.layers
+        if layer.end is None and len(set(layer.usernames)) == 1 and is_unrestricted(layer)
+    }
+
+
+def is_endless(shift: Shift, endless: Mapping[str, datetime]) -> bool:
+    """Return whether the shift, joined with its next turns, has no end. `endless`: see `find_endless`."""
+    since = None if shift.is_override else endless.get(shift.source.unique_id)
+    return since is not None and shift.start >= since
+
+
 def _get_reach(layer: LayerFacts, username: str) -> timedelta:
     """Return how far a person's series of turns or windows may reach beyond the known part of it."""
     reach = MAX_SERIES if is_unrestricted(layer) else 2 * CYCLES[layer.restriction_type]

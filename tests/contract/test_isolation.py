@@ -47,6 +47,8 @@ OPEN = {
     "/i/<token>",
     # The path contains a signed link without names: tests/web/pages/test_bundle.py.
     "/b/<token>",
+    # The path contains a signed link without names: tests/web/pages/console/test_linked_swap.py.
+    "/swap/<token>",
     # The path contains a signed invitation: tests/web/pages/test_join.py.
     "/join/<token>",
     # The path contains a signed link or invitation: tests/web/pages/test_browser_push.py.

@@ -23,6 +23,7 @@ from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 from schedules.oncall.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
 from schedules.oncall.schedule_shifts import Shift
+from schedules.oncall.shifts import find_endless, is_endless
 from web.http import access, serialization
 from web.http.auth import Viewer, now, viewer
 from web.http.errors import Forbidden
@@ -242,23 +243,27 @@ def _load_people(schedules: Iterable[ScheduleFacts], user: User) -> dict[str, At
 def _build_entries(
     found: CalendarShifts, rows: Mapping[int, Schedule], people: Mapping[str, Attendee]
 ) -> Iterable[Entry]:
+    shown = {facts.row: facts for facts, _ in found.shifts}
+    endless = {row: find_endless(facts) for row, facts in shown.items()}
     for facts, shift in found.shifts:
         if shift.username in people:
-            yield _build_entry(rows[facts.row], shift, people[shift.username])
+            has_end = not is_endless(shift, endless[facts.row])
+            yield _build_entry(rows[facts.row], shift, people[shift.username], has_end=has_end)
 
 
-def _build_entry(schedule: Schedule, shift: Shift, person: Attendee) -> Entry:
+def _build_entry(schedule: Schedule, shift: Shift, person: Attendee, *, has_end: bool) -> Entry:
     source = shift.source
     # Clients choose the IDs of layers. These IDs are unique only within a schedule.
     names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
     kind = "override" if shift.is_override else "layer"
     by = f"override: {source.name}" if shift.is_override else source.name
+    rest = "" if has_end else f" It has no end: {person.name} stays on call."
     return Entry(
         f"{derive_uuid(*names)}@tocsin",
         shift.start,
         shift.end,
         f"{person.name} on call: {schedule.name} ({by})",
         f"Shift of the {kind} {source.name} in the schedule {schedule.name}"
-        f" of the team {schedule.team.name}.",
+        f" of the team {schedule.team.name}.{rest}",
         person,
     )

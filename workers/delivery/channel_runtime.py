@@ -31,6 +31,7 @@ class ChannelRuntime:
     """A channel of this process. `gate` is that of its relay, if it has only one provider.
 
     `bounce_domain`: the domain of the addresses to which its mails come back; empty: that of the sender.
+    `is_chat`: a repeated message stands below the first one.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ChannelRuntime:
     public_url: str
     gate: RelayGate = field(default_factory=RelayGate)
     bounce_domain: str = ""
+    is_chat: bool = False
     hosts: HostGates = field(default_factory=HostGates)
     # A domain limits no threads: people of one company are at one domain.
     domains: HostGates = field(

@@ -1,7 +1,7 @@
 """Send outgoing messages: claim a message, render it from current rows, send it, record the attempt.
 
 If a worker is killed between sending and recording, its claim expires. Then the message is sent once more,
-with the same Message-ID.
+with the same Message-ID. In a chat, where that does not hide it, its title begins with "(again)".
 """
 
 import time
@@ -84,7 +84,9 @@ def configure(settings: Settings) -> None:
         channel = create_channel(spec.name, settings)
         gate = RelayGate(max_threads=_get_max_threads(number, channel))
         bounces = settings.mail_in_domain if number == ContactType.EMAIL and settings.smtp_bounces else ""
-        _runtimes[number] = ChannelRuntime(spec.name, channel, settings.public_url, gate, bounces)
+        _runtimes[number] = ChannelRuntime(
+            spec.name, channel, settings.public_url, gate, bounces, spec.is_chat
+        )
 
 
 def _get_max_threads(number: int, channel: Channel) -> int:
@@ -404,10 +406,15 @@ def _get_suspect(runtime: ChannelRuntime, claimed: Claimed, rendered: RenderedMe
 
 
 def _render(runtime: ChannelRuntime, claimed: Claimed, at: datetime) -> RenderedMessage:
-    """Render a message and, if mails come back to Tocsin, give it the address for that."""
+    """Render a message. One in a chat that may have been sent says so; a mail gets its return path."""
     rendered = render_message(claimed.row, runtime.public_url, at)
     message = rendered.message
-    if message is None or not runtime.bounce_domain:
+    if message is None:
+        return rendered
+    if runtime.is_chat and claimed.may_be_sent_already:
+        title = f"(again) {message.content.title}"
+        return replace(rendered, message=replace(message, content=replace(message.content, title=title)))
+    if not runtime.bounce_domain:
         return rendered
     return_path = make_return_path(message.message_id, runtime.bounce_domain)
     return replace(rendered, message=replace(message, return_path=return_path))

@@ -67,6 +67,17 @@ class Claimed:
     state: MessageStatus = MessageStatus.PENDING
     account: int = 0
     failed_over_at: datetime | None = None
+    earlier_claim_until: datetime | None = None
+    held_until: datetime | None = None
+
+    @property
+    def may_be_sent_already(self) -> bool:
+        """Whether an earlier claim ended without a record: nobody knows whether its worker sent the message.
+
+        A message that waited for more pieces was claimed too, but nobody sent it.
+        """
+        earlier = self.earlier_claim_until
+        return earlier is not None and earlier != self.held_until
 
     @property
     def may_have_alternate(self) -> bool:
@@ -173,6 +184,8 @@ _CLAIMED_COLUMNS = (
     Message.state,
     Message.account,
     Message.failed_over_at,
+    Message.claimed_until,
+    Message.held_until,
 )
 
 
@@ -236,7 +249,11 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
     """
     if attempt.provider_id:
         lock_reports(attempt.provider, attempt.provider_id)
-    claimed = _lock(attempt.message)
+    claimed = replace(
+        _lock(attempt.message),
+        earlier_claim_until=attempt.message.earlier_claim_until,
+        held_until=attempt.message.held_until,
+    )
     attempt = replace(attempt, message=claimed)
     alternate = lock_alternate(claimed.row, claimed.instead_of) if claimed.may_have_alternate else None
     if attempt.outcome in RECORDED_OUTCOMES:
@@ -474,7 +491,9 @@ def _update_message(attempt: DeliveryAttempt, **columns: object) -> None:
     if attempt.outcome in RECORDED_OUTCOMES:
         columns["attempts"] = attempt.message.attempts + 1
         columns["first_attempt_at"] = attempt.message.first_attempt_at or attempt.at
-    query = Message.update(claimed_until=None, **columns)
+    # A message that is tried again stays one that may have been sent.
+    columns["claimed_until"] = attempt.at if attempt.message.may_be_sent_already else None
+    query = Message.update(columns)
     query.where(Message.id == attempt.message.row, Message.state == MessageStatus.PENDING).execute()
 
 

@@ -31,7 +31,7 @@ from models.domain.reasons import Reason, make_reason, write_clause
 from models.domain.values import replace
 from models.links import signed_links
 from models.links.reply_codes import make_reply_code
-from models.links.signed_links import Bundle, IncidentLink, Invitation
+from models.links.signed_links import Bundle, IncidentLink, Invitation, SwapLink
 from models.sign_in import links
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.accounts import Account, User, get_display_name
@@ -377,8 +377,14 @@ def _render_swap(
     details = _describe_swap(found, recipient.user) if found is not None else None
     if kind is not MessageKind.SWAP:
         return _render(recipient, build_swap_result_content(kind, by, details, link, recipient.reader), now)
-    if details is None or found.state != SwapState.ASKED or found.asked_start <= now:
+    if (
+        details is None
+        or found.state != SwapState.ASKED
+        or min(found.asked_start, found.returned_start) <= now
+    ):
         return RenderedMessage(None)
+    signer, ends_at = signed_links.get_signer(), min(found.asked_start, found.returned_start)
+    link = f"{public_url}/swap/{signer.sign_swap(SwapLink(found.id, recipient.user), ends_at)}"
     return _render(recipient, build_swap_content(by, details, link, recipient.reader), now)
 
 

@@ -1,6 +1,7 @@
 """The webhook of each application accepts alerts, with or without a normalizer of its own."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from models.domain.applications import APPLICATIONS, KINDS
 from models.domain.enums import IntegrationType
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
-from pipeline.sources.table import NORMALIZERS
+from pipeline.sources.table import EVENT_APIS, NORMALIZERS
 from tests.support.offenders import list_offenders
 from tests.support.rules import add_router, add_router_rule, equals
 from tests.support.sources import load
@@ -170,6 +171,22 @@ def test_the_contract_lists_the_applications():
 
     rows = [f"| {one.name} | {one.unique_id} | {one.extension} |" for one in APPLICATIONS.values()]
     assert "\n".join(rows) in contract
+
+
+def test_the_contract_names_the_extensions_that_have_a_reader():
+    contract = (Path(__file__).parents[3] / "docs/contract.md").read_text()
+    (named,) = re.findall(r"^These extensions have a reader: (.*?)\.\s", contract, re.DOTALL | re.MULTILINE)
+
+    known = dict.fromkeys(each.extension for each in (*NORMALIZERS, *EVENT_APIS))
+    assert re.findall(r"`(\w+)`", named) == list(known)
+
+
+def test_every_application_for_alerts_has_a_reader():
+    alerting = {
+        one.extension for one in APPLICATIONS.values() if one.application_type == IntegrationType.ALERT
+    }
+
+    assert alerting - {each.extension for each in (*NORMALIZERS, *EVENT_APIS)} == set()
 
 
 def test_every_normalizer_is_of_an_application():

@@ -129,6 +129,21 @@ def test_a_shift_is_an_event(subscribe, schedule, now):
     assert event.description == "Shift of the layer Layer-1 in the schedule Primary of the team Payments."
 
 
+def test_a_shift_without_an_end_says_so(subscribe, world, now):
+    alone = stored.schedule(world.team, weekly(world.alice))
+    add_override(alone, world.bob, now - HOUR, now)
+
+    split, *endless = [event for event in subscribe(alone) if event.who == "Alice" and event.end > now - DAY]
+
+    assert split.end == now - HOUR
+    assert "no end" not in split.description
+    assert endless[0].start == now
+    assert {event.description for event in endless} == {
+        "Shift of the layer Layer-1 in the schedule Primary of the team Payments. It has no end: Alice stays"
+        " on call."
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "email", "shown"),
     [

@@ -16,6 +16,8 @@ from workers.alerts import process_lane, process_router
 
 OWN = "/api/tocsin/applications/"
 BROUGHT = "8f0d2f3c-3a7e-4f3b-9d0a-51c1a4f4c0de"
+# What the sample of the published JavaScript package names: createIntegration in its integrations_api.js.
+SAMPLED = "f63f1c66-9fd9-4e54-8087-2734dda81ad8"
 GROUP = {"alerts": [{"status": "firing", "labels": {"alertname": "Disk full"}, "fingerprint": "f"}]}
 
 
@@ -45,6 +47,15 @@ def create(ask, integrations):
         return made.json
 
     return create
+
+
+def test_the_sample_of_the_published_javascript_package_works_after_its_id_was_added(ask, add, integrations):
+    sample = {"name": "Probe", "summary": "Of the shop", "application": SAMPLED}
+    refused = ask("POST", integrations, sample, scheme="Token", headers={"Prefer": "errors"})
+    assert "tocsin application add ID --as KIND" in str(refused.json["errors"])
+
+    assert add("generic", unique_id=SAMPLED).status_code == 201
+    assert ask("POST", integrations, sample, scheme="Token").status_code == 201
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])

@@ -24,13 +24,17 @@ DAYS_OF_WEEK = 7
 
 @dataclass(frozen=True, slots=True)
 class PlannedShift:
-    """A person on call in a row of the picture: a layer, or the overrides."""
+    """A person on call in a row of the picture: a layer, or the overrides.
+
+    `has_end` False: nothing ends the shift, and `end` is that of the shown time.
+    """
 
     row: str
     person: str
     start: datetime
     end: datetime
     is_override: bool
+    has_end: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,9 @@ def _draw_bar(x: float, right: float, row: int, shift: PlannedShift, colour: str
     width = max(right - x, 2)
     room = int((width - 8) / CHARACTER_WIDTH)
     name = shift.person if len(shift.person) <= room else shift.person[: max(room - 1, 1)] + "."
-    title = f"{shift.person}, {shift.row}: {format_span(shift.start, shift.end, zone)}"
+    title = (
+        f"{shift.person}, {shift.row}: {format_span(shift.start, shift.end if shift.has_end else None, zone)}"
+    )
     style = f"{colour} override" if shift.is_override else colour
     return Bar(x, HEAD + ROW * row + 3, width, ROW - 6, style, name if width >= NAME_WIDTH else "", title)
 
@@ -164,11 +170,15 @@ def _format_day(day: date) -> str:
     return f"{WEEKDAYS[day.weekday()]} {day.day} {MONTHS[day.month - 1]}"
 
 
-def format_span(start: datetime, end: datetime, zone: ZoneInfo) -> str:
+def format_span(start: datetime, end: datetime | None, zone: ZoneInfo) -> str:
     """Return a time in short, for example "Wed 4 Mar 13:00 to Thu 5 Mar 13:00".
 
-    It has the year if the years differ, and the name of each offset if the clock changes in between.
+    It has the year if the years differ, and the name of each offset if the clock changes in between. `end`
+    None: it has no end.
     """
+    if end is None:
+        begin = start.astimezone(zone)
+        return f"{_format_day(begin.date())} {begin.year} {begin:%H:%M}, no end"
     first, last = start.astimezone(zone), end.astimezone(zone)
     with_year = first.year != last.year
     with_offset = first.utcoffset() != last.utcoffset()

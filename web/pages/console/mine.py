@@ -13,6 +13,7 @@ from models.load.schedules import load_schedule_facts
 from models.tables.accounts import User
 from schedules.oncall.feed import get_overrides_since, list_calendar_shifts
 from schedules.oncall.local_time import is_known_zone
+from schedules.oncall.shifts import find_endless, is_endless
 from web.account.contacts import find_missing_setting
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
@@ -91,20 +92,28 @@ def _write_next_step(contact: Mapping[str, object]) -> str:
 
 
 def _list_shifts() -> list[dict[str, object]]:
-    """Return the next shifts of the person in all schedules."""
+    """Return the next shifts of the person in all schedules. One without an end is shown once."""
     rows = {row.unique_id: row for row in calendars.select_own_schedules(viewer().user)}
     facts = load_schedule_facts(list(rows.values()), get_overrides_since(now()))
     found = list_calendar_shifts(tuple(facts), now(), MONTHS, viewer().user.username)
-    upcoming = [(schedule, shift) for schedule, shift in found.shifts if shift.end > now()]
-    return [
-        {
-            "schedule": rows[schedule.unique_id],
-            "start": shift.start,
-            "end": shift.end,
-            "is_now": shift.start <= now(),
-        }
-        for schedule, shift in upcoming[:MAX_SHIFTS]
-    ]
+    endless = {each.row: find_endless(each) for each in facts}
+    shown: list[dict[str, object]] = []
+    known = set()
+    for schedule, shift in found.shifts:
+        has_end, key = not is_endless(shift, endless[schedule.row]), (schedule.row, shift.key)
+        if shift.end <= now() or (not has_end and key in known):
+            continue
+        if not has_end:
+            known.add(key)
+        shown.append(
+            {
+                "schedule": rows[schedule.unique_id],
+                "start": shift.start,
+                "end": shift.end if has_end else None,
+                "is_now": shift.start <= now(),
+            }
+        )
+    return shown[:MAX_SHIFTS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,6 +269,7 @@ def _list_shifts(found: list[ShownShift], first: datetime, last: datetime) -> li
             start=parse_moment(each["start_time"]) if each["start_time"] else first,
             end=parse_moment(each["end_time"]) if each["end_time"] else last,
             is_override=each["override"] is not None,
+            has_end=bool(each["end_time"]),
         )
         for each in found
     ]

@@ -92,7 +92,8 @@ def list_asked(user: User) -> list[dict[str, object]]:
     return [{"row": swap, "asker": get_display_name(swap.asker)} for swap in asked.limit(MAX_OPEN)]
 
 
-def _select() -> "peewee.ModelSelect[ShiftSwap]":
+def select() -> "peewee.ModelSelect[ShiftSwap]":
+    """Return a query of requests with their schedules and both people."""
     partner = User.alias()
     found: peewee.ModelSelect[ShiftSwap] = (
         ShiftSwap.select(ShiftSwap, Schedule, User, partner)
@@ -106,7 +107,7 @@ def _select() -> "peewee.ModelSelect[ShiftSwap]":
 def select_open(at: datetime) -> "peewee.ModelSelect[ShiftSwap]":
     """Return a query of open requests about shifts that have not begun, the oldest first."""
     later = (ShiftSwap.asked_start > at) & (ShiftSwap.returned_start > at)
-    return _select().where(ShiftSwap.state.in_(OPEN), later).order_by(ShiftSwap.id)
+    return select().where(ShiftSwap.state.in_(OPEN), later).order_by(ShiftSwap.id)
 
 
 def has_permission(user: User, row: Schedule, permission: str) -> bool:
@@ -234,13 +235,13 @@ def act(schedule_id: str, swap_id: str) -> Response:
     row = access_schedule(schedule_id)
     path = f"/on-call/{row.unique_id}/"
     try:
-        done = _act(row, swap_id, request.form.get("act", ""))
+        done = answer(row, swap_id, request.form.get("act", ""))
     except ApiError as error:
         return refuse(error, "The swap was not changed", path)
     return redirect_done(path, done)
 
 
-def _act(row: Schedule, swap_id: str, name: str) -> str:
+def answer(row: Schedule, swap_id: str, name: str) -> str:
     """Do an action on a request. Return what happened as a sentence."""
     action = ACTS.get(name)
     if action is None:
@@ -258,7 +259,7 @@ def _act(row: Schedule, swap_id: str, name: str) -> str:
 
 def _find_answerable(row: Schedule, swap_id: str, action: "SwapAction") -> ShiftSwap:
     """Return the request, if the person may do this to it now."""
-    swap: ShiftSwap = access.find(_select().where(ShiftSwap.schedule == row), ShiftSwap.unique_id, swap_id)
+    swap: ShiftSwap = access.find(select().where(ShiftSwap.schedule == row), ShiftSwap.unique_id, swap_id)
     if not action.may(swap, has_permission(viewer().user, row, "schedule_write")):
         raise Forbidden
     if swap.state not in action.states:

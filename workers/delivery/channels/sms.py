@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from pipeline.messages.content import MessageContent, list_offered
-from pipeline.messages.sms_segments import write_replies
+from pipeline.messages.sms_segments import MAX_SEGMENTS, count_segments, shorten, write_replies
+from pipeline.sources.reading.cleaning import clean_line
 from runtime.settings import Settings
 from runtime.twilio_accounts import TwilioAccount, list_accounts
 from workers.delivery.transport.channel import Channel, OutgoingMessage
@@ -30,7 +31,13 @@ def create_channel(settings: Settings) -> Channel:
 def write_sms(text: MessageText, content: MessageContent, code: str) -> str:
     """Return a message as an SMS. `code` is what the recipient replies with; empty: a reply does nothing."""
     replies = write_replies(list_offered(content), code)
-    return text.render(content, replies, limit=None if replies or content.links else SHORT_SEGMENTS).strip()
+    limit = None if replies or content.links else SHORT_SEGMENTS
+    written = text.render(content, replies, limit=limit).strip()
+    # The list behind the link of a bundle is all that names its incidents.
+    link = "" if replies or len(content.links) != 1 or content.links[0].note else content.links[0].url
+    if link in written or count_segments(link) > MAX_SEGMENTS:
+        return written
+    return shorten(clean_line(content.title), link, MAX_SEGMENTS)
 
 
 def _build_fields(

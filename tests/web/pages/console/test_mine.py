@@ -89,6 +89,13 @@ def test_the_next_shifts_are_listed(browser, world):
     assert f"/on-call/{found.unique_id}/" in browser.get(PATH).text
 
 
+def test_a_shift_without_an_end_is_one_shift(browser, world):
+    schedule(world.team, layer(world.bob), name="Payments on call")
+
+    assert browser.get(PATH).text.count(", no end</p>") == 1
+    assert browser.last.text.count("Payments on call") == 1
+
+
 def test_times_are_shown_in_the_new_time_zone(browser, world):
     browser.post(PATH, act="time_zone", time_zone="Asia/Kolkata")
 

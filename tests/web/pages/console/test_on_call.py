@@ -72,6 +72,16 @@ def test_the_page_shows_who_is_on_call_and_who_is_next(sign_in, nights):
     assert {"<b>Alice</b>" in text, "<b>Bob</b>" in text} == {True, False}
 
 
+def test_a_shift_without_an_end_says_so(sign_in, world):
+    alone = schedule(world.team, layer(world.bob))
+    browser = sign_in("bob")
+
+    assert "Layer-1, no end" in browser.get("/on-call/").text
+    text = browser.get(f"/on-call/{alone.unique_id}/").text
+    assert "<td>Mon 5 Jan 2026 00:00, no end</td>" in text
+    assert "<title>Bob, Layer-1: Mon 5 Jan 2026 00:00, no end</title>" in text
+
+
 def test_a_schedule_without_people_says_that_nobody_is_on_call(sign_in, world):
     schedule(world.team, name="Empty")
 

@@ -1,5 +1,6 @@
 """The text of an SMS: at most three segments, whatever its parts are."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,21 @@ def test_the_link_is_left_out_rather_than_the_title():
     assert URL not in text
     assert text.startswith("\u4e2d" * 100)
     assert text.endswith("2 K7PM = resolve")
+
+
+def build_bundle(title, link):
+    return MessageContent(title, ("12 more incidents.",), links=(LabelledLink("See the list:", link),))
+
+
+@pytest.mark.parametrize("title", ["Disk full " * 90, "\u4e2d" * 900, "x\n" * 600])
+@pytest.mark.parametrize("length", [30, 120, 180])
+def test_a_bundle_keeps_its_link_whatever_its_title_is(title, length):
+    link = "https://tocsin.example.org/b/".ljust(length, "x")
+    text = write_sms(build_bundle(title, link), "K7PM")
+
+    assert text.splitlines()[-1] == link
+    assert count_segments(text) <= MAX_SEGMENTS
+    assert text.startswith(title[0])
 
 
 @given(st.text(max_size=900), st.integers(0, 2), st.sampled_from(["", "K7PM"]))
