@@ -1,7 +1,7 @@
 """Apply the numbered scripts in models/store/migrations, each once, one process at a time."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -38,8 +38,10 @@ FIRST = "0001_initial"
 MAX_NAMES = 3
 
 
-def migrate(home: Path) -> list[str]:
+def migrate(home: Path, on_begin: Callable[[str], None] = lambda name: None) -> list[str]:
     """Apply the missing migrations and return their names. Several processes and hosts may call this.
+
+    `on_begin` gets the name of each before it is applied.
 
     Raises MigrationRefused while processes run and a migration has `needs_stop = True`, or if they leave no
     chance to lock the tables.
@@ -48,7 +50,11 @@ def migrate(home: Path) -> list[str]:
         runner = _open_runner()
         pending = [migration for migration in runner.status() if not migration.applied]
         _require_stopped(pending)
-        return [name for migration in pending for name in _apply(runner, migration)]
+        applied = []
+        for migration in pending:
+            on_begin(migration.name)
+            applied += _apply(runner, migration)
+        return applied
 
 
 def _require_stopped(pending: Sequence[Migration]) -> None:

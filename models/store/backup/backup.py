@@ -5,13 +5,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from models.store.backup import file, other_store, postgresql, sqlite
-from models.store.backup.file import Header
+from models.store.backup.file import Header, OnBytes, ignore
 from models.store.migrate import SchemaUnknown, list_unknown
 
 
-def back_up(path: Path, database_url: str, home: Path, version: str) -> None:
-    """Write all committed rows into a new file. Needs an open store on PostgreSQL."""
-    with file.create(path) as writer:
+def back_up(path: Path, database_url: str, home: Path, version: str, on_bytes: OnBytes = ignore) -> None:
+    """Write all committed rows into a new file. Needs an open store on PostgreSQL.
+
+    `on_bytes` gets the number of bytes that were written, again and again.
+    """
+    with file.create(path, on_bytes) as writer:
         if database_url:
             postgresql.write_rows(writer, version)
         else:
@@ -19,16 +22,17 @@ def back_up(path: Path, database_url: str, home: Path, version: str) -> None:
 
 
 @contextmanager
-def restore(path: Path, database_url: str, home: Path) -> Iterator[Header]:
+def restore(path: Path, database_url: str, home: Path, on_bytes: OnBytes = ignore) -> Iterator[Header]:
     """Restore a backup of either store into an unused data folder or database. The block can change its rows.
 
-    Other processes see the rows at the end of the block.
+    Other processes see the rows at the end of the block. `on_bytes` gets the number of bytes of the backup
+    that were restored, again and again.
 
     Nothing is changed if the backup or the target cannot be used: BackupError or SchemaUnknown. Needs an open
     store on PostgreSQL, and opens it on SQLite.
     """
     store_name = "postgresql" if database_url else "sqlite"
-    with file.open_backup(path) as reader:
+    with file.open_backup(path, on_bytes) as reader:
         header = reader.header
         if unknown := list_unknown(header.migrations):
             raise SchemaUnknown(

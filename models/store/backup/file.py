@@ -10,7 +10,7 @@ import json
 import os
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +24,12 @@ BLOCK_SIZE = 1024 * 1024
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 # As the driver returns them.
 Bytes = bytes | bytearray | memoryview
+# Is called with the number of bytes that were just written or read.
+OnBytes = Callable[[int], None]
+
+
+def ignore(count: int) -> None:
+    """Show no progress."""
 
 
 class BackupError(RuntimeError):
@@ -47,8 +53,9 @@ class Header:
 class Writer:
     """Writes blocks and their checksum."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, on_bytes: OnBytes = ignore) -> None:
         self._file = file
+        self._on_bytes = on_bytes
         self._checksum = hashlib.sha256()
 
     def write_header(self, header: Header) -> None:
@@ -73,10 +80,11 @@ class Writer:
     def _write(self, content: Bytes) -> None:
         self._file.write(content)
         self._checksum.update(content)
+        self._on_bytes(len(content))
 
 
 @contextmanager
-def create(path: Path) -> Iterator[Writer]:
+def create(path: Path, on_bytes: OnBytes = ignore) -> Iterator[Writer]:
     """Create a backup with this path, readable only by its owner. It appears when it is complete and on disk.
 
     Raises BackupError if the path exists.
@@ -88,7 +96,7 @@ def create(path: Path) -> Iterator[Writer]:
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            writer = Writer(file)
+            writer = Writer(file, on_bytes)
             yield writer
             writer.finish()
             file.flush()
@@ -144,7 +152,8 @@ def _sync_folder(folder: Path) -> None:
 class Reader:
     """Reads the blocks of a backup whose checksum is right."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, on_bytes: OnBytes = ignore) -> None:
+        self.on_bytes = on_bytes
         self._file = file
         self._file.seek(len(MAGIC))
         try:
@@ -170,18 +179,19 @@ class Reader:
 
     def _read_block(self) -> bytes:
         (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+        self.on_bytes(_LENGTH.size + length)
         return self._file.read(length)
 
 
 @contextmanager
-def open_backup(path: Path) -> Iterator[Reader]:
+def open_backup(path: Path, on_bytes: OnBytes = ignore) -> Iterator[Reader]:
     """Open a backup after the check of its checksum. Raises BackupError."""
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise BackupError(f"{path} is no backup of Tocsin, or one of another version")
         if not _has_right_checksum(file):
             raise BackupError(f"{path} is damaged or incomplete: its checksum is wrong. Nothing was changed")
-        yield Reader(file)
+        yield Reader(file, on_bytes)
 
 
 def _has_right_checksum(file: BinaryIO) -> bool:

@@ -2,7 +2,7 @@
 
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from psycopg import Cursor, sql
 
 from models.store.backup import other_store, sqlite
-from models.store.backup.file import BackupError, Header, Reader, Writer
+from models.store.backup.file import BackupError, Header, Reader, Writer, ignore
 from models.store.migrate import list_applied, migrate_in_transaction
 from models.store.store import connection, db, store
 from runtime import data_folder
@@ -144,8 +144,11 @@ def _copy_from_sqlite(reader: Reader, home: Path, tables: Mapping[str, list[str]
     data_folder.prepare(home)
     with tempfile.TemporaryDirectory(prefix=".restore-", dir=home) as draft:
         path = Path(draft, "backup.db")
+        # The rows take longer than the file, so progress is that of the rows.
+        on_bytes, reader.on_bytes = reader.on_bytes, ignore
         sqlite.write_file(reader, path)
         with closing(sqlite3.connect(path)) as opened:
+            bytes_of_row = path.stat().st_size // max(_count_rows(opened, tables), 1)
             for table, columns in tables.items():
                 other_store.list_types(opened, table, columns)
                 rows = opened.execute(f'select {other_store.quote(columns)} from "{table}"')  # noqa: S608
@@ -155,12 +158,18 @@ def _copy_from_sqlite(reader: Reader, home: Path, tables: Mapping[str, list[str]
                 ):
                     for row in rows:
                         copied.write_row(row)
+                        on_bytes(bytes_of_row)
             taken = dict(opened.execute("select name, seq from sqlite_sequence"))
     for (name,) in db.execute_sql(_ALL_SEQUENCES).fetchall():
         table = name.removesuffix("_id_seq")
         newest = db.execute_sql(f'select max(id) from "{table}"').fetchone()[0] or 0  # noqa: S608
         if last := max(newest, taken.get(table, 0)):
             db.execute_sql("select setval(%s::regclass, %s)", (_quote(name), last))
+
+
+def _count_rows(opened: sqlite3.Connection, tables: Iterable[str]) -> int:
+    counts = (opened.execute(f'select count(*) from "{table}"').fetchone()[0] for table in tables)  # noqa: S608
+    return sum(map(int, counts))
 
 
 def _quote(name: str) -> str:

@@ -59,6 +59,22 @@ def restored(path, home):
     yield header
 
 
+@pytest.mark.usefixtures("filled")
+def test_progress_ends_with_the_size_of_the_backup(home, new_home, tmp_path):
+    path, written, read = tmp_path / "backup", [], []
+
+    backup.back_up(path, get_url(home), home, "1.2.3", written.append)
+    db.close_all()
+    if url := get_url(new_home):
+        open_store(url, new_home)
+    with backup.restore(path, url, new_home, read.append):
+        pass
+
+    # The checksum at the end, and the first line.
+    assert path.stat().st_size - 32 == sum(written)
+    assert sum(read) == sum(written) - 16
+
+
 def test_a_restored_copy_has_all_rows(filled, home, new_home, tmp_path):
     path = back_up(home, tmp_path / "backup")
 

@@ -15,11 +15,13 @@ from models.store.backup.backup import back_up
 from models.store.backup.backup import restore as restore_rows
 from models.store.migrate import require_schema
 from models.store.opening import open_store
+from models.store.sqlite import SQLITE_FILE
 from models.store.store import connection, store
 from runtime import logs
-from runtime.settings import load
+from runtime.settings import Settings, load
 from tocsin.commands.options import as_json_option
 from tocsin.commands.output import print_result, to_json, to_printable
+from tocsin.commands.progress import show_bytes
 from tocsin.server.supervisor import claim_lock
 
 # The names of backups that --keep writes and deletes: they sort by time.
@@ -50,12 +52,20 @@ def backup(file: Path, keep: int | None, as_json: bool) -> None:
     settings = load()
     if settings.database_url:
         open_store(settings.database_url, settings.home)
-    back_up(file, settings.database_url, settings.home, importlib.metadata.version("tocsin"))
+    with show_bytes("backup", _measure(settings)) as on_bytes:
+        version = importlib.metadata.version("tocsin")
+        back_up(file, settings.database_url, settings.home, version, on_bytes)
     deleted = [] if keep is None else delete_old(folder, keep)
     size = file.stat().st_size
     result = {"file": str(file), "bytes": size, "deleted": [str(path) for path in deleted]}
     more = f", and {len(deleted)} old ones deleted" if deleted else ""
     print_result(result, as_json, f"{file}: {size:,} bytes{more}")
+
+
+def _measure(settings: Settings) -> int | None:
+    """Return the size of the backup; None on PostgreSQL, where only its end says it."""
+    path = settings.home / SQLITE_FILE
+    return path.stat().st_size if not settings.database_url and path.is_file() else None
 
 
 def delete_old(folder: Path, keep: int) -> list[Path]:
@@ -82,7 +92,12 @@ def restore(file: Path, is_resumed: bool, as_json: bool) -> None:
         open_store(settings.database_url, settings.home)
     elif (settings.home / "up.lock").exists():
         claim_lock(settings.home)
-    with restore_rows(file, settings.database_url, settings.home) as header, store().write_transaction():
+    size = file.stat().st_size if file.is_file() else 0
+    with (
+        show_bytes("restore", size) as on_bytes,
+        restore_rows(file, settings.database_url, settings.home, on_bytes) as header,
+        store().write_transaction(),
+    ):
         pause.resume()
         if not is_resumed:
             pause.pause(store().now(), header.created_at)

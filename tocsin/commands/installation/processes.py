@@ -136,10 +136,11 @@ def migrate(as_json: bool) -> None:
     """Apply the pending migrations to the database."""
     from models.store.migrate import migrate as apply_migrations
     from models.store.opening import open_store
+    from tocsin.commands.progress import show_step
 
     settings = load()
     open_store(settings.database_url, settings.home)
-    applied = apply_migrations(settings.home)
+    applied = apply_migrations(settings.home, show_step)
     text = "\n".join(f"applied {name}" for name in applied) or "nothing to do"
     if as_json:
         print_json({"applied": applied})
