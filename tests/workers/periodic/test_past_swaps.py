@@ -64,7 +64,7 @@ def test_a_mail_about_a_request_names_schedule_and_shifts_and_links_to_the_answe
     assert "Schedule: Primary\n" in text
     assert "You give: Fri 6 Mar 2026, 12:00:00 UTC to Sat 7 Mar 2026, 12:00:00 UTC\n" in text
     assert "You take: Thu 5 Mar 2026, 12:00:00 UTC to Fri 6 Mar 2026, 12:00:00 UTC\n" in text
-    assert f"https://tocsin.example.org/on-call/{swap.schedule.unique_id}/" in text
+    assert "https://tocsin.example.org/swap/" in text
 
 
 def test_a_mail_about_a_request_is_not_sent_after_its_answer_or_its_shift(swap, world, now):
