@@ -74,9 +74,9 @@ schemathesis: $(VENV)/dev.stamp
 # On PostgreSQL, with two workers, if TEST_DATABASE_URL is set.
 FAULTS ?= tests/faults
 
-# Most of the time is waiting, so that three tests run beside each other.
+# Most of the time is waiting, so that two tests run beside each other. With three, steps come later than they may.
 faults: $(VENV)/dev.stamp
-	@$(TIMED) $(BIN)/python -m pytest $(FAULTS) -m faults -n 3
+	@$(TIMED) $(BIN)/python -m pytest $(FAULTS) -m faults -n 2
 
 # What each page looks like on a phone and on a desktop, into docs/pages/. Look at each one before a commit.
 pages: $(VENV)/dev.stamp

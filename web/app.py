@@ -95,7 +95,10 @@ def group_by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
 def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
     if "GET" in routes and routes["GET"].view not in ACTING_VIEWS:
         routes = {**routes, "HEAD": routes["GET"]}
-    allowed = [*routes, "OPTIONS"]
+    # An integration must be set up for a method that the description of the path leaves out.
+    is_described = any(route.documented for route in routes.values())
+    methods = [method for method, route in routes.items() if route.documented or not is_described]
+    allowed = [*methods, "OPTIONS"]
 
     def dispatch(**ids: str) -> Response:
         route = routes.get(request.method)

@@ -23,7 +23,14 @@ _IDS = ("unique_id", "username")
 def read_leniently(value: Any, schema: Any, components: Mapping[str, Any]) -> Any:
     """Return the value as a server reads it that follows the contract."""
     schema = resolve(schema, components)
-    for branch in schema.get("anyOf", ()) or schema.get("oneOf", ()):
+    branches = schema.get("anyOf", ()) or schema.get("oneOf", ())
+    if value in (None, "") and {resolve(each, components).get("type") for each in branches} == {
+        "string",
+        "array",
+    }:
+        # A text or several: none is an empty text.
+        return ""
+    for branch in branches:
         if resolve(branch, components).get("type") != "null":
             return read_leniently(value, branch | {"nullable": True}, components)
     types = schema.get("type", [])
