@@ -78,6 +78,8 @@ def show() -> Response:
     found = list(rows.tuples())
     return render(
         "on_call.html",
+        # The address of the calendar.
+        has_secret=True,
         schedules=[_describe(*each) for each in found[:PAGE_SIZE]],
         number=number,
         has_more=len(found) > PAGE_SIZE,

@@ -66,8 +66,9 @@ def test_head_has_the_headers_of_get_and_no_body(alice):
     assert 0 <= abs(int(answer.headers["Content-Length"]) - len(alice.get(LIST, **GZIP).data)) <= 200
 
 
-def test_a_page_with_a_lasting_secret_is_not_compressed(alice):
-    page = alice.get(MINE, **GZIP)
+@pytest.mark.parametrize("path", [MINE, "/on-call/"])
+def test_a_page_with_a_lasting_secret_is_not_compressed(alice, path):
+    page = alice.get(path, **GZIP)
 
     assert "Anyone with it can read your shifts." in page.text
     assert "Content-Encoding" not in page.headers
