@@ -119,6 +119,7 @@ SETTINGS = (
     Setting("keep_alerts", "30", build_number_parser(1, 36_500, "days"), "how long alerts and their traces are kept", "days"),
     Setting("keep_notifications", "1095", build_number_parser(0, 36_500, "days"), "how long notifications, messages and delivery attempts of resolved incidents are kept; 0: for ever", "days"),
     Setting("keep_incidents", "1095", build_number_parser(0, 36_500, "days"), "how long resolved incidents, with their timeline, are kept; 0: for ever", "days"),
+    Setting("keep_changes", "400", build_number_parser(1, 36_500, "days"), "how long the history of the configuration and the audit list are kept", "days"),
     Setting("metrics_port", "", parse_optional_port, "port on which each process shows the metrics of its host; empty: off"),
     Setting("log_level", "info", build_choice_parser("debug", "info", "warning", "error"), "debug, info, warning or error"),
 )  # fmt: skip
@@ -188,6 +189,7 @@ class Settings:
     keep_alerts: int
     keep_notifications: int
     keep_incidents: int
+    keep_changes: int
     metrics_port: int
     log_level: str
 

@@ -325,6 +325,21 @@ class AuthorKind(StrEnum):
     COMMAND = "command"
 
 
+class Way(StrEnum):
+    """The way in which a change of the configuration was made."""
+
+    PAGE = "page"
+    INTERFACE = "interface"
+    COMMAND = "command"
+    # Later: documents of the configuration, and imports from another tool.
+    FILES = "files"
+    IMPORT = "import"
+    # A link in a message.
+    LINK = "link"
+    # Tocsin itself: what its settings or a provider of sign-ins demand.
+    SYSTEM = "system"
+
+
 class SwapState(IntEnum):
     """The state of a request to swap shifts. Somebody who may change the schedule confirms an agreed one."""
 

@@ -20,12 +20,12 @@ from models.domain.enums import (
     TimerKind,
 )
 from models.domain.reasons import make_reason
-from models.sign_in import audit
 from models.sign_in.people import remove_ways
 from models.store import bulk
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import Account, User, bump_version, get_display_name
+from models.tables.changes import Change
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification
 from models.tables.rules import AlertRule, StoredAction
@@ -53,13 +53,13 @@ def remove(user: User, author: Author, now: datetime, names_user: NamesUser) -> 
 
     `names_user` is the function of pipeline/rules/action_table.py.
 
-    The caller locks the services of the account first, so that no lane opens an incident for the user
-    meanwhile. The caller also raises the version of the configuration. Tokens of removed users stop working,
-    because each request checks the user. A delivery checks the user too, and cancels pending notifications.
+    The caller records the removal, and locks the services of the account first, so that no lane opens an
+    incident for the user meanwhile. The caller also raises the version of the configuration. Tokens of
+    removed users stop working, because each request checks the user. A delivery checks the user too, and
+    cancels pending notifications.
     """
     User.update(removed_at=now, custom_role=None).where(User.id == user.id).execute()
     remove_ways(user)
-    audit.record(user, "removed", now, actor=author.name)
     _transfer_teams(user, now)
     TeamMember.delete().where(TeamMember.user == user).execute()
     _remove_from_config(user, names_user)
@@ -67,8 +67,14 @@ def remove(user: User, author: Author, now: datetime, names_user: NamesUser) -> 
     ShiftSwap.delete().where((ShiftSwap.asker == user) | (ShiftSwap.partner == user)).execute()
     ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
     ContactMethod.delete().where(ContactMethod.user == user).execute()
+    _forget_changes(user)
     _unassign_tasks(user)
     _unassign_incidents(user, author, now)
+
+
+def _forget_changes(user: User) -> None:
+    """Delete the history of the person's own configuration. What was done with rights and sign-ins stays."""
+    Change.delete().where(Change.user == user, Change.kind != "").execute()
 
 
 def transfer_ownership(account: Account, new_owner: User) -> User | None:

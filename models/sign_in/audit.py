@@ -1,17 +1,13 @@
-"""The audit list of an account: sign-ins, and changes of rights."""
+"""The audit list of an account: the sign-ins and the changes of rights in its history."""
 
 from datetime import datetime
 
 import peewee
 
-from models.tables.accounts import Account, User, get_display_name
-from models.tables.sign_in import AuditEntry
-
-# As the columns.
-NAME_LIMIT = 255
-DETAIL_LIMIT = 255
-# The end of a text that was longer.
-SHORTENED = "…"
+from models.changes.record import Actor, add_entry, build_person
+from models.domain.enums import Way
+from models.tables.accounts import Account, User
+from models.tables.changes import Change
 
 # Action -> its text in the list.
 ACTIONS = {
@@ -41,42 +37,26 @@ ACTIONS = {
 
 
 def record(
-    user: User, action: str, now: datetime, *, actor: User | str = "", client: str = "", detail: str = ""
+    user: User, action: str, now: datetime, *, actor: Actor | None = None, client: str = "", detail: str = ""
 ) -> None:
-    """Add an entry about a person. `actor` "": the person. Needs a write transaction."""
-    record_in_account(
-        user.account_id, action, now, user=user, actor=actor or user, client=client, detail=detail
-    )
+    """Add an entry about a person. `actor` None: the person, on a page. Needs a write transaction."""
+    who = actor or build_person(user, Way.PAGE, client)
+    record_in_account(user.account_id, action, now, who, detail, user)
 
 
 def record_in_account(
-    account_row: int, action: str, now: datetime, *, actor: User | str, client: str, detail: str,
-    user: User | None = None,
-) -> None:  # fmt: skip
+    account_row: int, action: str, now: datetime, actor: Actor, detail: str, user: User | None = None
+) -> None:
     """Add an entry about rights of many persons, or of one. Needs a write transaction."""
     if action not in ACTIONS:
         raise ValueError(f"unknown action {action}")
-    name = actor if isinstance(actor, str) else get_display_name(actor)
-    AuditEntry.create(
-        account=account_row,
-        at=now,
-        action=action,
-        user=user,
-        actor=shorten(name, NAME_LIMIT),
-        client=client[:64],
-        detail=shorten(detail, DETAIL_LIMIT),
-    )
+    add_entry(account_row, now, actor, action, user, detail)
 
 
-def shorten(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters, with a mark at its end if it was longer."""
-    return text if len(text) <= limit else f"{text[: limit - len(SHORTENED)]}{SHORTENED}"
-
-
-def list_entries(account: Account, *, before: int | None = None, limit: int) -> list[AuditEntry]:
+def list_entries(account: Account, *, before: int | None = None, limit: int) -> list[Change]:
     """Return the newest entries of an account with their persons, of rows before this one."""
-    query = AuditEntry.select(AuditEntry, User).join(User, peewee.JOIN.LEFT_OUTER)
-    query = query.where(AuditEntry.account == account)
+    query = Change.select(Change, User).join(User, peewee.JOIN.LEFT_OUTER, on=Change.user)
+    query = query.where(Change.account == account, Change.action.in_(list(ACTIONS)))
     if before is not None:
-        query = query.where(AuditEntry.id < before)
-    return list(query.order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit))
+        query = query.where(Change.id < before)
+    return list(query.order_by(Change.at.desc(), Change.id.desc()).limit(limit))

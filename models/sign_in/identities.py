@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from models.changes.record import Actor
 from models.domain.addresses import is_same_address
-from models.domain.enums import TeamRole
+from models.domain.enums import TeamRole, Way
 from models.sign_in import audit, sessions
 from models.sign_in.people import MAX_ACCOUNTS, find_people, has_verified_address
 from models.store.ids import make_uuid
@@ -14,7 +15,7 @@ from models.tables.sign_in import Identity
 from models.tables.teams import Team, TeamMember
 
 SUBJECT_LIMIT = 255
-ACTOR = "the sign-in provider"
+ACTOR = Actor("the sign-in provider", Way.SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import peewee
 
+from models.changes.record import Actor
 from models.domain.addresses import is_same_address, normalize
 from models.sign_in import audit, sessions
 from models.tables.accounts import Account, User
@@ -42,7 +43,7 @@ def has_verified_address(user: User) -> bool:
     return is_same_address(user.verified_email, user.email)
 
 
-def reset(user: User, now: datetime, actor: User | str) -> None:
+def reset(user: User, now: datetime, actor: Actor) -> None:
     """Remove the password, the passkeys and the identities of a person, and end all sessions and links.
 
     Needs a write transaction.

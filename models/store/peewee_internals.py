@@ -48,6 +48,19 @@ def list_references(table: TableOrRow) -> list[peewee.ForeignKeyField]:
     return list(table._meta.refs)
 
 
+def get_referred(reference: peewee.Field) -> type[peewee.Model]:
+    """Return the table to which a reference refers. Raise TypeError if the field is no reference."""
+    if not isinstance(reference, peewee.ForeignKeyField):
+        raise TypeError(f"{reference.name} is no reference")
+    table: type[peewee.Model] = reference.rel_model
+    return table
+
+
+def list_backrefs(table: TableOrRow) -> list[peewee.ForeignKeyField]:
+    """Return the references of all tables to this one."""
+    return list(table._meta.backrefs)
+
+
 def get_values(row: peewee.Model) -> dict[str, object]:
     """Return the values of a row by field. A change of the dictionary is one of the row."""
     values: dict[str, object] = row.__data__

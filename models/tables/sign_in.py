@@ -1,4 +1,4 @@
-"""How people sign in to the pages: sessions, passwords, links, passkeys, identities, and the audit list.
+"""How people sign in to the pages: sessions, passwords, links, passkeys and identities.
 
 Secrets are stored as digests or hashes. A row of a session, a link or a step ends by its time; retention
 deletes it later.
@@ -7,7 +7,7 @@ deletes it later.
 import peewee
 
 from models.store.fields import JsonField, ObjectTable, Table, UtcField
-from models.tables.accounts import Account, User
+from models.tables.accounts import User
 
 
 class Session(ObjectTable):
@@ -102,20 +102,3 @@ class UntrustedProxy(Table):
 
     address = peewee.CharField(max_length=64, unique=True)
     seen_at = UtcField()
-
-
-class AuditEntry(Table):
-    """A sign-in, or a change of rights: who did what to whom, from where. The owner and admins read it."""
-
-    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
-    at = UtcField()
-    action = peewee.CharField(max_length=32)
-    # The person whose sign-in or rights it is; None: the rights of several persons.
-    user = peewee.ForeignKeyField(User, null=True, on_delete="CASCADE")
-    # The name of the person who did it, or of the command.
-    actor = peewee.CharField(max_length=255)
-    client = peewee.CharField(max_length=64, default="")
-    detail = peewee.CharField(max_length=255, default="")
-
-    class Meta:
-        indexes = ((("account", "at"), False),)

@@ -4,16 +4,17 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from models.changes.record import Actor
 from models.domain.effects import Author
-from models.domain.enums import AuthorKind
+from models.domain.enums import AuthorKind, Way
 from models.store.migrate import require_schema
 from models.store.opening import open_store
 from models.store.store import connection, store
 from runtime.settings import Settings, load
 from tocsin.commands.read_only import configure_logs, require_data
 
-# Who does what a command does, in the audit list.
-COMMAND = "command line"
+# Who does what a command does, in the history.
+COMMAND = Actor("command line", Way.COMMAND)
 
 
 @contextmanager

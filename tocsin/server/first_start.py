@@ -14,15 +14,16 @@ from pathlib import Path
 
 import structlog
 
+from models.changes.record import Actor
 from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
-from models.domain.enums import AccountRole
+from models.domain.enums import AccountRole, Way
 from models.people import owner_email, provisioning
 from models.store.migrate import create_schema
 from models.store.opening import open_store
 from models.store.store import STORE_ERRORS, connection, store
 from models.tables.accounts import Account, Secret, User
+from models.tables.changes import Change
 from models.tables.services import Integration
-from models.tables.sign_in import AuditEntry
 from models.tables.teams import EscalationPolicy
 from runtime import data_folder
 from runtime.settings import Settings
@@ -198,10 +199,10 @@ def find_first_sign_in(settings: Settings) -> str:
     """Return a link with which the owner of the first account signs in; "" after the first sign-in."""
     with connection(), store().write_transaction():
         owner = User.select().where(User.role == AccountRole.OWNER).order_by(User.id).first()
-        signed_in = AuditEntry.select().where(AuditEntry.user == owner, AuditEntry.action == "signed_in")
+        signed_in = Change.select().where(Change.user == owner, Change.action == "signed_in")
         if owner is None or signed_in.exists():
             return ""
-        return build_sign_in_url(settings, owner, "first start")
+        return build_sign_in_url(settings, owner, Actor("first start", Way.SYSTEM))
 
 
 def build_welcome(

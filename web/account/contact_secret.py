@@ -2,11 +2,12 @@
 
 from models.domain.enums import OtherContactType
 from models.keys import webhook_secrets
-from models.store.store import store
+from models.tables.users import ContactMethod, ContactSecret
 from web.account.notification_preferences import CONTACTS
 from web.http.errors import reject
 from web.http.fields import Schema, Text, explain
-from web.http.writing import Mode, NumberedAnswer, begin_change, read_writing
+from web.http.resource import change_transaction
+from web.http.writing import Mode, NumberedAnswer, Part, begin_change, read_writing
 
 
 class WebhookSecretSchema(Schema):
@@ -25,6 +26,14 @@ def renew(**ids: str) -> dict[str, object]:
     CONTACTS.require_write(user)
     if contact.contact_type != OtherContactType.WEBHOOK:
         reject("contact", "Only contacts of the type webhook have a secret.")
-    with store().write_transaction():
-        found = begin_change(contact, read_writing(Mode.PATCH), CONTACTS.schema.dump)
+    with change_transaction():
+        found = begin_change(contact, read_writing(Mode.PATCH), PART)
         return NumberedAnswer(found.number, {"secret": webhook_secrets.replace_contact_secret(contact)})
+
+
+def _describe(contact: ContactMethod) -> dict[str, object]:
+    secret = ContactSecret.select(ContactSecret.secret).where(ContactSecret.contact == contact.id).scalar()
+    return {"secret": secret}
+
+
+PART = Part("contact method", "", _describe, CONTACTS.schema.dump, secrets=("secret",))

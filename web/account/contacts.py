@@ -10,6 +10,7 @@ from typing import NotRequired, TypedDict, cast
 from flask import current_app
 from marshmallow import fields
 
+from models.changes.record import CREATED
 from models.contacts import contact_codes, contact_links
 from models.domain.channels import (
     CHANNELS,
@@ -129,6 +130,7 @@ def add(user: User, values: NewContact) -> dict[str, object]:
     link_code = None
     with config_transaction():
         contact = CONTACTS.insert(user, {**values, "value": address})
+        CONTACTS.record(CREATED, user, contact, {}, CONTACTS.describe(contact))
         if channel.verification is Verification.LINK:
             link_code, _ = contact_links.create_link_code(contact, now())
     queue.enqueue_delivery(channel.contact_type)

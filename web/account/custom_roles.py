@@ -7,13 +7,13 @@ from marshmallow import fields, validate
 
 from models.store.store import store
 from models.tables.accounts import Account, CustomRole, User
-from web.http import access, audited, serialization
+from web.http import access, recording, serialization
 from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import LONG_TEXT, List, Reference, Schema, Text, explain
 from web.http.permissions import ACCOUNT_PERMISSIONS, ADMIN, ReadWrite
 from web.http.resource import Resource, config_transaction
-from web.http.writing import Mode, Writing, begin_change, read_writing
+from web.http.writing import Mode, Part, Writing, begin_change, read_writing
 
 
 class BasicRoleSchema(Schema):
@@ -63,7 +63,7 @@ class CustomRoles(Resource[CustomRole, Account]):
             row = super().insert(parent, values)
         except peewee.IntegrityError:
             _refuse_name()
-        changes = audited.describe_permissions(row.name, (), row.permissions)
+        changes = recording.describe_permissions(row.name, (), row.permissions)
         _record(row, changes or f"{row.name}: no permissions")
         return row
 
@@ -76,7 +76,7 @@ class CustomRoles(Resource[CustomRole, Account]):
             _refuse_name()
         if "permissions" in values:
             current = CustomRole.get_by_id(row.id)
-            changes = audited.describe_permissions(current.name, before, current.permissions)
+            changes = recording.describe_permissions(current.name, before, current.permissions)
             if changes:
                 _record(current, changes)
 
@@ -87,7 +87,7 @@ class CustomRoles(Resource[CustomRole, Account]):
 
 def _record(row: CustomRole, detail: str) -> None:
     persons = User.select(User.id).where(User.custom_role == row)
-    audited.record_shared_rights(persons, "custom_role_changed", detail)
+    recording.record_shared_rights(persons, "custom_role_changed", detail)
 
 
 def _refuse_name() -> NoReturn:
@@ -114,11 +114,11 @@ def give(user: User, role_id: str | None, writing: Writing) -> User:
     access.require_rank(viewer(), user.role)
     with config_transaction():
         role = _find_role(role_id) if role_id else None
-        user = begin_change(user, writing, USER_ROLE.dump)
+        user = begin_change(user, writing, ROLE_OF_USER)
         user.custom_role = role
         User.update(custom_role=user.custom_role).where(User.id == user.id).execute()
         name = user.custom_role.name if user.custom_role else ""
-        audited.record(user, "role_changed", f"custom role {name}" if name else "no custom role")
+        recording.record(user, "role_changed", f"custom role {name}" if name else "no custom role")
     return user
 
 
@@ -131,3 +131,14 @@ def _find_role(unique_id: str) -> CustomRole:
     if role is None:
         reject("custom_role", f"{unique_id} is not a custom role of this account.")
     return role
+
+
+def _describe(user: User) -> dict[str, object]:
+    return {"custom_role": user.custom_role.unique_id if user.custom_role else None}
+
+
+def _give_again(user: User, values: dict[str, str | None], writing: Writing) -> User:
+    return give(user, values["custom_role"], writing)
+
+
+ROLE_OF_USER = Part("account member", "", _describe, USER_ROLE.dump, write=_give_again)

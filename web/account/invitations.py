@@ -14,7 +14,7 @@ from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon
 from web.account.members import require_grantable
 from web.account.message_limits import MIN_INTERVAL, count_invitation
-from web.http import access, audited, serialization
+from web.http import access, recording, serialization
 from web.http.auth import now, viewer
 from web.http.errors import reject
 from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text, explain
@@ -118,7 +118,7 @@ def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     count_invitation(viewer().user, email)
     inviter = get_display_name(viewer().user)
     member = invitations.invite(account, team, email, role, inviter, now(), **person)
-    audited.record(member.user, "invited", f"as {role.name.lower()} into {team.name}")
+    recording.record(member.user, "invited", f"as {role.name.lower()} into {team.name}")
     return member
 
 
@@ -133,5 +133,5 @@ def _add(team: Team, user: User) -> TeamMember:
         return found
     access.require_permission(viewer(), team.id, MEMBERS.permissions.write)
     member = invitations.add_to_team(team, user, now())
-    audited.record_rights(user, "team_changed", f"into {team.name}")
+    recording.record_rights(user, "team_changed", f"into {team.name}")
     return member

@@ -12,7 +12,7 @@ from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
 from pipeline.rules.action_table import names_user
-from web.http import access, audited, serialization
+from web.http import access, recording, serialization
 from web.http.auth import now, viewer
 from web.http.errors import Forbidden, NotFound, reject
 from web.http.fields import (
@@ -29,7 +29,7 @@ from web.http.fields import (
 )
 from web.http.permissions import MANAGER, MEMBER, ReadWrite
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
-from web.http.writing import Mode, Writing, begin_change, read_writing
+from web.http.writing import Mode, Part, Writing, begin_change, read_writing
 from web.teams.teams import get_account_member
 from workers import queue
 
@@ -73,6 +73,8 @@ class Members(Resource[User, Account]):
 
     model = User
     noun = "account member"
+    secrets = ("email",)
+    owns_itself = True
     schema = AccountMemberSchema()
     parent_field = User.account
     id_arg = "username"
@@ -108,19 +110,27 @@ class Members(Resource[User, Account]):
         old_role, old_address = row.role, row.email
         super().change(row, values)
         if values.get("role", old_role) != old_role:
-            audited.record(row, "role_changed", f"to {AccountRole(values['role']).name.lower()}")
+            recording.record(row, "role_changed", f"to {AccountRole(values['role']).name.lower()}")
         if values.get("email", old_address) != old_address:
-            audited.record(row, "address_changed", f"before: {old_address}")
+            recording.record(row, "address_changed")
         if "email" in values and not row.is_verified:
             old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
             changed = {"value": values["email"], **ContactMethod.raise_number()}
             ContactMethod.update(changed).where(old_contact).execute()
+
+    def describe(self, row: User) -> dict[str, object]:
+        names = ("first_name", "last_name", "time_zone", "role", "email")
+        return {name: getattr(row, name) for name in names}
+
+    def get_name(self, row: User) -> str:
+        return get_display_name(row)
 
 
 class Users(Members):
     """The same members in the format of the Go client."""
 
     noun = "user"
+    kind = "account member"
     schema = FlatMemberSchema()
 
 
@@ -171,8 +181,9 @@ def remove(user: User, writing: Writing) -> None:
     with config_transaction():
         # Workers must finish their batches first. Later batches see the account without this member.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
-        locked = begin_change(user, writing, MEMBERS.schema.dump)
-        offboarding.remove(_check_removable(locked), author, now(), names_user)
+        locked = begin_change(user, writing, REMOVAL)
+        recording.record(_check_removable(locked), "removed")
+        offboarding.remove(locked, author, now(), names_user)
     queue.enqueue_timers()
 
 
@@ -195,6 +206,11 @@ def _check_removable(user: User) -> User:
     return user
 
 
+def _describe_removal(user: User) -> dict[str, object]:
+    return {"removed": user.removed_at is not None}
+
+
 MEMBERS = Members()
+REMOVAL = Part("account member", "", _describe_removal, MEMBERS.schema.dump)
 USERS = Users()
 REMOVE_MEMBER = RemoveMemberSchema()

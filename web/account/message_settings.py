@@ -1,11 +1,11 @@
 """Which messages a person gets besides notifications of open incidents (under /api/tocsin/)."""
 
-from models.store.store import store
 from models.tables.accounts import User
 from web.http import access, serialization
 from web.http.auth import viewer
 from web.http.fields import Boolean, Schema, explain
-from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_writing
+from web.http.resource import change_transaction
+from web.http.writing import Mode, NumberedAnswer, Part, Writing, begin_change, read_writing
 
 
 class MessageSettingsSchema(Schema):
@@ -36,8 +36,8 @@ def write(user: User, values: dict[str, bool], writing: Writing) -> dict[str, ob
     """Change which messages a person gets, and return it."""
     # An admin must not change how the owner is notified.
     access.require_rank(viewer(), user.role)
-    with store().write_transaction():
-        user = begin_change(user, writing, _show)
+    with change_transaction():
+        user = begin_change(user, writing, PART)
         user.recovery_mails = values.get("recovery_mails", user.recovery_mails)
         user.save(only=[User.recovery_mails])
     return _show(user)
@@ -45,3 +45,6 @@ def write(user: User, values: dict[str, bool], writing: Writing) -> dict[str, ob
 
 def _show(user: User) -> dict[str, object]:
     return NumberedAnswer(user.number, {"recovery_mails": user.recovery_mails})
+
+
+PART = Part("account member", "messages", _show, write=write)

@@ -13,7 +13,7 @@ from marshmallow import fields
 from models.contacts import contact_codes
 from models.contacts.messages import find_last_code
 from models.contacts.toll_limits import TollLimits, find_toll_obstacle
-from models.domain.channels import CHANNELS, CONTACT_TYPES, USER_EMAIL_CHANNEL
+from models.domain.channels import CHANNELS, CONTACT_TYPES, USER_EMAIL_CHANNEL, get_channel_name
 from models.domain.enums import OtherContactType, Urgency, Verification
 from models.domain.user_urls import find_network_problem
 from models.people import provisioning
@@ -136,6 +136,7 @@ class Contacts(UserResource[ContactMethod]):
 
     model = ContactMethod
     noun = "contact method"
+    secrets = ("value",)
     schema = ContactSchema()
     parent_field = ContactMethod.user
     id_arg = "contact_id"
@@ -162,6 +163,10 @@ class Contacts(UserResource[ContactMethod]):
         contact = provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
         _verify_or_send_code(contact, user)
         return contact
+
+    def get_name(self, row: ContactMethod) -> str:
+        # People name a contact by its number or address.
+        return get_channel_name(row.contact_type)
 
     def change(self, row: ContactMethod, values: dict[str, object]) -> None:
         super().change(row, values)

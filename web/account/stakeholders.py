@@ -32,6 +32,7 @@ class Stakeholders(LimitedResource[StakeholderAddress, Account]):
     id_arg = "stakeholder_id"
     permissions = ReadWrite(ADMIN, ADMIN)
     max_rows = 500  # more people should be members, or read a mailing list
+    secrets = ("email",)
     is_configuration = False  # a mail reads the list when it is written
 
     def get_parent(self, **ids: str) -> Account:

@@ -11,7 +11,7 @@ from models.people import provisioning
 from models.store.ids import digest
 from models.tables.accounts import Token, User
 from web.account.notification_preferences import UserResource
-from web.http import audited, paging, serialization
+from web.http import paging, recording, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Moment, OptionalMoment, Schema, Text, Username, explain
@@ -58,6 +58,7 @@ class Tokens(UserResource[Token]):
 
     model = Token
     noun = "token"
+    can_return = False
     title = "token of a user"
     schema = TokenSchema()
     parent_field = Token.user
@@ -87,11 +88,11 @@ class Tokens(UserResource[Token]):
     def change(self, row: Token, values: dict[str, object]) -> None:
         super().change(row, values)
         if values.get("expires_at", row.expires_at) != row.expires_at:
-            audited.record(row.user, "token_changed", row.name)
+            recording.record(row.user, "token_changed", row.name)
 
     def remove(self, row: Token) -> None:
         Token.update(revoked_at=now()).where(Token.id == row.id).execute()
-        audited.record(row.user, "token_revoked", row.name)
+        recording.record(row.user, "token_revoked", row.name)
 
 
 def _is_later(values: Mapping[str, object], before: datetime | None) -> bool:
@@ -127,7 +128,7 @@ def create_for(user: User, given: dict[str, object]) -> dict[str, object]:
             reject("token", f"You have {MAX_TOKENS} tokens. Revoke one of them first.")
         text = provisioning.issue_token(user, values["name"], now(), values.get("expires_at"))
         row = Token.get(Token.digest == digest(text))
-        audited.record(user, "token_created", values["name"])
+        recording.record(user, "token_created", values["name"])
     row.user = user
     shown = {name: getattr(row, name) for name in TOKENS.schema.fields}
     return NumberedAnswer(row.number, {**shown, "token": text})

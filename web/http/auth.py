@@ -12,7 +12,7 @@ from typing import cast
 import peewee
 from flask import g, request
 
-from models.domain.enums import AccountRole
+from models.domain.enums import AccountRole, Way
 from models.store.ids import digest
 from models.store.prepared import Prepared, bind, build_rows
 from models.store.store import STORE_ERRORS, store
@@ -31,12 +31,14 @@ RECORD_LOCK_S = 0.2
 class Viewer:
     """The member that sent the request. `permission` is the permission that the operation requires
     (web/http/permissions.py). `token_row` is the row number of the request's token; None: a
-    link names the member."""
+    link names the member. `token_name` is its name. `way` is how the request came."""
 
     user: User
     account: Account
     permission: str
     token_row: int | None = None
+    token_name: str = ""
+    way: Way = Way.INTERFACE
 
     @property
     def role(self) -> AccountRole:
@@ -81,7 +83,7 @@ def authenticate(at: datetime, permission: str) -> Viewer:
     """Return the viewer of this request's token, or raise NotAuthenticated or Throttled."""
     token = _find_valid(_read_token(), at)
     _record_use(token, at)
-    return Viewer(token.user, token.user.account, permission, token.id)
+    return Viewer(token.user, token.user.account, permission, token.id, token.name)
 
 
 def _find_valid(secret: str, at: datetime) -> Token:

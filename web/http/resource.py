@@ -16,6 +16,9 @@ from typing import Any, Generic, TypeVar
 import peewee
 from flask import g
 
+from models.changes import removed_rows
+from models.changes.differences import Values, compare
+from models.changes.record import CHANGED, CREATED, DELETED, ChangedObject, Content
 from models.domain.enums import IncidentStatus
 from models.store import limits
 from models.store.fields import NumberedTable, Table
@@ -25,7 +28,7 @@ from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Team
-from web.http import access, paging, rate_limit, serialization
+from web.http import access, paging, rate_limit, recording, serialization
 from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
@@ -39,9 +42,17 @@ Parent = TypeVar("Parent", bound=Table)
 
 
 @contextmanager
+def change_transaction() -> Iterator[None]:
+    """Open a write transaction whose changes are recorded in the history of the account."""
+    with recording.open_recording(), store().write_transaction():
+        yield
+        recording.record_pending()
+
+
+@contextmanager
 def config_transaction() -> Iterator[None]:
-    """Open a write transaction that also increments the version of the account's configuration."""
-    with store().write_transaction():
+    """Do the same, and also increment the version of the account's configuration."""
+    with change_transaction():
         yield
         bump_version(viewer().account.id)
 
@@ -57,6 +68,8 @@ class Resource(Generic[Row, Parent]):
     noun: str
     # The noun in the documentation, if it has to say more there.
     title = ""
+    # The noun in the history, if another resource serves the same rows; "": `noun`.
+    kind = ""
     # The schema of requests and, without `response`, of answers.
     schema: Schema
     # The schema of the answer to a GET, if the contract has another one there.
@@ -68,6 +81,8 @@ class Resource(Generic[Row, Parent]):
     # Whether the list has pages for the client profile only (contract 1.6). The resource's `index` builds
     # them.
     paged = False
+    # The fields whose values the history must not keep: secrets, keys and addresses of contacts.
+    secrets: Collection[str] = ()
     # Whether a write increments the version of the configuration: lanes cache what they read of it.
     is_configuration = True
     # The column of incidents that refers to this table, if the timers of incidents depend on its rows
@@ -77,6 +92,10 @@ class Resource(Generic[Row, Parent]):
     rate_limits: Limits = ()
     parent_field: peewee.ForeignKeyField
     id_arg: str
+    # Whether a row is the team or the person to whom objects belong.
+    owns_itself = False
+    # Whether an undo can bring a deleted row back.
+    can_return = True
     # The permissions to read and to write.
     permissions: ReadWrite
     order: tuple[str, ...] = ("creation_date", "id")
@@ -91,6 +110,11 @@ class Resource(Generic[Row, Parent]):
     def has_numbers(self) -> bool:
         """Whether answers with one row have the number of an object: all configuration has one."""
         return hasattr(self.model, "number")
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the history of the account has the changes of the rows."""
+        return issubclass(self.model, NumberedTable)
 
     def get_permission(self, verb: str) -> str:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
@@ -129,7 +153,7 @@ class Resource(Generic[Row, Parent]):
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open the transaction of a write."""
-        return config_transaction() if self.is_configuration else store().write_transaction()
+        return config_transaction() if self.is_configuration else change_transaction()
 
     def prepare_removal(self, row: Row) -> None:
         """Lock what is locked before the row. Raise BadRequest if the row must stay."""
@@ -168,7 +192,9 @@ class Resource(Generic[Row, Parent]):
         self.require_write(parent)
         with self.transaction():
             row = self.insert(parent, self.check(values, parent, None, writing))
-        return self._reload(parent, row)
+            created = self._reload(parent, row)
+            self.record(CREATED, parent, created, {}, self.describe(created))
+        return created
 
     def retrieve(self, **ids: str) -> Row:
         return self.find_row(**ids)[1]
@@ -184,10 +210,13 @@ class Resource(Generic[Row, Parent]):
         with self.transaction():
             locked = self._lock_row(row, values)
             self._require_number(parent, locked, writing)
+            before = self._describe_stored(parent, row, locked)
             self.change(row, self.check(values, parent, locked, writing))
+            changed = self._reload(parent, row)
+            self.record(CHANGED, parent, changed, before, self.describe(changed))
         if self.timer_column is not None:
             queue.enqueue_reconcile(self.timer_column, row.id)
-        return self._reload(parent, row)
+        return changed
 
     def destroy(self, **ids: str) -> None:
         self.delete(*self.find_row(**ids), read_writing(Mode.DELETE))
@@ -200,12 +229,52 @@ class Resource(Generic[Row, Parent]):
             # The rows that belong to the object are deleted by the same statement.
             with store().long_statements(limits.DELETION_S):
                 self.prepare_removal(row)
-                if writing.expected is not None:
-                    self._require_number(parent, lock_row(row), writing)
+                if self.is_recorded:
+                    locked = lock_row(row)
+                    self._require_number(parent, locked, writing)
+                    before = self._describe_stored(parent, row, locked)
+                    removed = removed_rows.seal(row) if self.can_return else None
+                    self.record(DELETED, parent, row, before, {}, removed)
                 self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
             queue.enqueue_reconcile("service", service)
+
+    def describe(self, row: Row) -> dict[str, object]:
+        """Return the stored values of a row that a request can write, as an answer shows them.
+
+        The history keeps them, and an undo writes them.
+        """
+        shown = self.schema.dump(row)
+        return {name: shown[name] for name in self._list_written() if name in shown}
+
+    def _list_written(self) -> list[str]:
+        written = self.schema.load_fields.items()
+        return [field.data_key or name for name, field in written if not field.load_only]
+
+    def _describe_stored(self, parent: Parent, row: Row, locked: Row) -> dict[str, object]:
+        """Describe a locked row. `row` was read before: it is the same if it has the same number."""
+        if not isinstance(row, NumberedTable) or not isinstance(locked, NumberedTable):
+            return {}
+        return self.describe(row if row.number == locked.number else self._reload(parent, locked))
+
+    def get_name(self, row: Row) -> str:
+        """Return how the history names a row."""
+        return str(getattr(row, "name", "") or getattr(row, "title", "") or "")
+
+    def record(
+        self, action: str, parent: Parent, row: Row, before: Values, after: Values, removed: str | None = None
+    ) -> None:
+        """Record a change of a row in the history of the account, if anything differs."""
+        differences = compare(before, after, self.secrets) if self.is_recorded else []
+        if not differences and (action == CHANGED or not self.is_recorded):
+            return
+        team, user = recording.find_scope(row if self.owns_itself else parent)
+        if action == DELETED and self.owns_itself:
+            team = None
+        number = getattr(row, "number", None)
+        changed = ChangedObject(self.kind or self.noun, row.unique_id, self.get_name(row), number, team, user)
+        recording.record_change(changed, Content(action, differences, removed))
 
     def _list_services(self, row: Row) -> list[int]:
         """Return the services with open incidents whose timers depend on this row, in one query."""

@@ -4,19 +4,22 @@ Operations read it from their request. Other callers, which have no request, bui
 
 Every object of the configuration has a number, which each change raises. Answers with one object have it as
 `ETag: "N"`. A change with `If-Match: "N"` is made only while the object has the number N (RFC 9110, section
-13.1.1): `begin_change`, or `require_number` under the lock of the row.
+13.1.1): `begin_change`, or `require_number` under the lock of the row. The history of the account keeps what
+differs (web/http/recording.py).
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from flask import request
 
-from models.store.fields import NumberedTable
-from web.http import client_profile
+from models.changes.differences import compare
+from models.changes.record import CHANGED, ChangedObject, Content
+from models.store.fields import NumberedTable, Table
+from web.http import client_profile, recording
 from web.http.client_profile import Profile
 from web.http.errors import NotFound, NumberDiffers, reject
 
@@ -113,12 +116,53 @@ def require_number(number: int, writing: Writing, show: Callable[[], object]) ->
 Object = TypeVar("Object", bound=NumberedTable)
 
 
-def begin_change(row: Object, writing: Writing, show: Callable[[Object], object]) -> Object:
+@dataclass(frozen=True, slots=True)
+class Part(Generic[Object]):
+    """What an operation of its own changes: a part of an object, or the whole object.
+
+    `kind` is the noun of the object. `describe` returns the values of the part as the history keeps them; the
+    history names its fields "part.field", or "field" without a `name`. `show` returns the part as an answer
+    shows it; None: as `describe` does. Values of `secrets` are not kept. `write` changes the part again, for
+    an undo; None: such a change cannot be undone.
+    """
+
+    kind: str
+    name: str
+    describe: Callable[[Object], Mapping[str, object]]
+    show: Callable[[Object], object] | None = None
+    secrets: Collection[str] = ()
+    write: Callable[..., object] | None = None
+
+    def name_fields(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the values of this part with the names that the history gives to its fields."""
+        return {f"{self.name}.{name}" if self.name else name: value for name, value in values.items()}
+
+
+def begin_change(row: Object, writing: Writing, part: Part[Object]) -> Object:
     """Raise the number of an object, and return the object, which is locked until the transaction ends.
 
-    For operations that change a part of an object or the order of its children. Raise NumberDiffers as
-    require_number() does, and NotFound if the object was deleted. Needs a write transaction.
+    For operations that change a part of an object or the order of its children. What differs at the end of
+    the transaction is recorded. Raise NumberDiffers as require_number() does, and NotFound if the object was
+    deleted. Needs a config_transaction().
     """
+    changed = _raise_number(row, writing, part.show or part.describe)
+    before = part.describe(changed)
+
+    def record_part() -> None:
+        table = type(row)
+        after = part.describe(table.get_by_id(row.id))
+        differences = compare(
+            part.name_fields(before), part.name_fields(after), part.name_fields(dict.fromkeys(part.secrets))
+        )
+        if differences:
+            found = identify(part.kind, changed, changed.number, row)
+            recording.record_change(found, Content(CHANGED, differences))
+
+    recording.record_later(record_part)
+    return changed
+
+
+def _raise_number(row: Object, writing: Writing, show: Callable[[Object], object]) -> Object:
     table = type(row)
     raised = table.update(table.raise_number()).where(table.id == row.id)
     if writing.expected is not None:
@@ -134,5 +178,18 @@ def begin_change(row: Object, writing: Writing, show: Callable[[Object], object]
 
 
 def raise_number(row: Object) -> Object:
-    """Raise the number of an object whatever it is, as begin_change() does."""
-    return begin_change(row, Writing(Mode.PATCH), lambda found: found)
+    """Raise the number of an object whatever it is, and return the object, which is locked.
+
+    What changed is recorded by the caller, for example as a change of a child.
+    """
+    return _raise_number(row, Writing(Mode.PATCH), lambda found: found)
+
+
+def identify(kind: str, row: Table, number: int | None, loaded: Table | None = None) -> ChangedObject:
+    """Return an object as the history names it.
+
+    `loaded` is the same row with the rows above it, if `row` was read without them.
+    """
+    team, user = recording.find_scope(loaded or row)
+    shown = str(getattr(row, "name", "") or getattr(row, "title", "") or "")
+    return ChangedObject(kind, row.unique_id, shown, number, team, user)

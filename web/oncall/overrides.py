@@ -6,19 +6,21 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
+from models.changes.differences import Difference, Values
+from models.changes.record import CHANGED, Content
 from models.load.schedules import load_schedule_facts
 from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 from schedules.oncall.shifts import EARLIEST, find_displaced
-from web.http import access
+from web.http import access, recording
 from web.http.auth import viewer
 from web.http.errors import reject
 from web.http.fields import explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource
-from web.http.writing import raise_number
-from web.oncall.schedules import MAX_OVERRIDES, OverrideSchema
+from web.http.writing import identify, raise_number
+from web.oncall.schedules import LISTED_OVERRIDE, MAX_OVERRIDES, OverrideSchema
 from web.teams.teams import get_account_member
 
 
@@ -85,7 +87,28 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
             reject("overrides", f"A schedule may have at most {MAX_OVERRIDES:,} overrides.")
         name = values.get("name") or f"Override-{existing_count + 1}"
         override: ScheduleOverride = super().insert(parent, {**values, "name": name})
+        record_override(parent, None, override, existing_count)
         return override
+
+
+def record_override(
+    schedule: Schedule, before: Values | None, override: ScheduleOverride, place: int = 0
+) -> None:
+    """Record that an override was made or changed: a change of its schedule, which has its new number."""
+    change: Difference = {
+        "field": "overrides",
+        "element": override.unique_id,
+        "place": place,
+        "before": before,
+        "after": describe_override(override),
+    }
+    recording.record_change(identify("schedule", schedule, schedule.number), Content(CHANGED, [change]))
+
+
+def describe_override(override: ScheduleOverride) -> Values:
+    """Return an override as the history of its schedule keeps it."""
+    described: Values = LISTED_OVERRIDE.dump(override)
+    return described
 
 
 def _compute_overridden(schedule: Schedule) -> dict[str, dict[str, list[dict[str, int]]]]:

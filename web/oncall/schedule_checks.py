@@ -3,11 +3,11 @@
 from marshmallow import validate
 
 from models.domain.enums import DoubleShifts
-from models.store.store import store
 from models.tables.schedules import Schedule
 from web.http import serialization
 from web.http.fields import Schema, Text, explain
-from web.http.writing import NumberedAnswer, Writing, begin_change, read_update
+from web.http.resource import change_transaction
+from web.http.writing import NumberedAnswer, Part, Writing, begin_change, read_update
 from web.oncall.schedule_overview import access_schedule
 
 
@@ -39,8 +39,8 @@ def update(schedule_id: str) -> dict[str, object]:
 def write(row: Schedule, values: dict[str, str], writing: Writing) -> dict[str, object]:
     """Change what checks report about a schedule, and return it."""
     # The version of the configuration does not change: who is on call does not depend on this.
-    with store().write_transaction():
-        row = begin_change(row, writing, _show)
+    with change_transaction():
+        row = begin_change(row, writing, PART)
         row.double_shifts = values.get("double_shifts", row.double_shifts)
         row.save(only=[Schedule.double_shifts])
     return _show(row)
@@ -48,3 +48,6 @@ def write(row: Schedule, values: dict[str, str], writing: Writing) -> dict[str, 
 
 def _show(row: Schedule) -> dict[str, object]:
     return NumberedAnswer(row.number, {"double_shifts": row.double_shifts})
+
+
+PART = Part("schedule", "checks", _show, write=write)

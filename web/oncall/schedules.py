@@ -221,6 +221,7 @@ class ScheduleSchema(Schema):
 
 
 LAYER = LayerSchema()
+LISTED_OVERRIDE = ListedOverrideSchema()
 
 
 class Schedules(Resource[Schedule, Team]):

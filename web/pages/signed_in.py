@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from flask import Response, g, request
 
+from models.domain.enums import Way
 from models.sign_in import audit, sessions
 from models.sign_in.sessions import Browser
 from models.store.store import STORE_ERRORS, store
@@ -50,7 +51,7 @@ def authenticate(at: datetime, permission: str) -> Viewer | Response:
     g.session, g.session_token = session, session.form_token or forms.derive_token(secret)
     if request.method not in ("GET", "HEAD"):
         forms.check_token()
-    viewer = Viewer(session.user, session.user.account, permission)
+    viewer = Viewer(session.user, session.user.account, permission, way=Way.PAGE)
     _record_use(session, secret, at)
     if permission == ADMIN and not viewer.is_admin:
         raise Forbidden

@@ -34,7 +34,7 @@ from web.http.fields import (
 )
 from web.http.permissions import ADMIN, ReadWrite
 from web.http.resource import OrderedResource, Resource, config_transaction, lock_row
-from web.http.writing import Mode, Writing, begin_change, read_writing
+from web.http.writing import Mode, Part, Writing, begin_change, read_writing
 
 MAX_RULES = 1_000
 # Actions of one rule. With this limit, one SQL statement can load the integrations of all rules of a router.
@@ -208,7 +208,7 @@ def move(router_id: str) -> list[RouterRule]:
 def move_rule(router: GlobalRouter, unique_id: str, position: int, writing: Writing) -> None:
     """Move a rule of a router to another position, from 1. The order belongs to the router."""
     with config_transaction():
-        begin_change(router, writing, lambda found: ROUTERS.show(viewer().account, found))
+        begin_change(router, writing, ORDER)
         _move(router, unique_id, position)
 
 
@@ -276,5 +276,29 @@ def _show(action: StoredAction, targets: Mapping[str, Integration]) -> dict[str,
     }
 
 
+def _describe_order(router: GlobalRouter) -> dict[str, object]:
+    rules = RULES.select_rows(router).order_by(RouterRule.position, RouterRule.id)
+    return {"order": [rule.unique_id for rule in rules]}
+
+
+def _show_router(router: GlobalRouter) -> object:
+    return ROUTERS.show(viewer().account, router)
+
+
+def _order_again(router: GlobalRouter, values: dict[str, list[str]], writing: Writing) -> None:
+    """Give the rules the positions of this order. Rules that it does not name come last."""
+    with config_transaction():
+        begin_change(router, writing, ORDER)
+        places = {unique_id: place for place, unique_id in enumerate(values["order"], start=1)}
+        last = len(places)
+        for rule in RULES.select_rows(router).order_by(RouterRule.position, RouterRule.id):
+            last += rule.unique_id not in places
+            position = places.get(rule.unique_id, last)
+            if position != rule.position:
+                changed = {"position": position, **RouterRule.raise_number()}
+                RouterRule.update(changed).where(RouterRule.id == rule.id).execute()
+
+
 RULES = RouterRules()
 MOVE = MoveSchema()
+ORDER = Part("global router", "rules", _describe_order, _show_router, write=_order_again)

@@ -16,7 +16,7 @@ from web.http.auth import now
 from web.http.errors import reject
 from web.http.fields import Boolean, Moment, Number, Schema, explain
 from web.http.resource import config_transaction, lock_services
-from web.http.writing import NumberedAnswer, Writing, begin_change, read_update
+from web.http.writing import NumberedAnswer, Part, Writing, begin_change, read_update
 from web.services.own_integration import access_integration
 
 # Default period and grace of a new heartbeat integration, in seconds.
@@ -72,7 +72,7 @@ def write(found: Integration, values: dict[str, int], writing: Writing) -> dict[
     with config_transaction():
         # Lock the service first, like the worker of its lane. So no ping is processed with the old settings.
         lock_services(Service.id == found.service_id)
-        row = begin_change(found, writing, lambda current: HEARTBEAT.dump(_show(current, now())))
+        row = begin_change(found, writing, PART)
         row.heartbeat_interval = values.get("every", row.heartbeat_interval)
         row.heartbeat_grace = values.get("grace", row.heartbeat_grace)
         changed = build_expectation(row, now())
@@ -124,3 +124,14 @@ def _show(row: Integration, moment: datetime) -> dict[str, object]:
         "is_missing": bool(row.heartbeat_interval and is_accepting(row) and (row.is_missing or late)),
     }
     return NumberedAnswer(row.number, values)
+
+
+def _describe(row: Integration) -> dict[str, object]:
+    return {"every": row.heartbeat_interval, "grace": row.heartbeat_grace}
+
+
+def _show_now(row: Integration) -> object:
+    return HEARTBEAT.dump(_show(row, now()))
+
+
+PART = Part("integration", "heartbeat", _describe, _show_now, write=write)

@@ -21,7 +21,7 @@ from web.http.errors import reject
 from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Reference, Schema, Text, Username, explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, config_transaction, lock_row, lock_services
-from web.http.writing import Mode, Writing, begin_change, read_writing
+from web.http.writing import Mode, Part, Writing, begin_change, read_writing
 from web.services import heartbeats
 from web.services.applications import ApplicationSchema
 
@@ -233,8 +233,9 @@ def regenerate_key() -> Integration:
 
 def replace_key(service: Service, row: Integration, writing: Writing) -> Integration:
     """Replace the key of an integration of this service, and return the integration."""
+    row.service = service
     with config_transaction():
-        begin_change(row, writing, lambda found: INTEGRATIONS.show(service, found))
+        begin_change(row, writing, KEY)
         Integration.update(integration_key=make_uuid()).where(Integration.id == row.id).execute()
     found: Integration = INTEGRATIONS.select_rows(service).where(Integration.id == row.id).get()
     return found
@@ -242,3 +243,14 @@ def replace_key(service: Service, row: Integration, writing: Writing) -> Integra
 
 INTEGRATIONS = Integrations()
 KEY_OWNER = KeyOwnerSchema()
+
+
+def _describe_key(row: Integration) -> dict[str, object]:
+    return {"integration_key": row.integration_key}
+
+
+def _show_with_key(row: Integration) -> object:
+    return INTEGRATIONS.show(row.service, row)
+
+
+KEY = Part("integration", "", _describe_key, _show_with_key, ("integration_key",))

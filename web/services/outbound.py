@@ -23,7 +23,7 @@ from web.http.errors import Forbidden, NotFound, reject
 from web.http.fields import Moment, Number, Schema, Text, explain
 from web.http.rate_limit import Limits, enforce
 from web.http.resource import config_transaction, lock_row, lock_services
-from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_update, read_writing
+from web.http.writing import Mode, NumberedAnswer, Part, Writing, begin_change, read_update, read_writing
 from web.services.own_integration import access_integration
 from workers import queue
 
@@ -228,7 +228,7 @@ def _find_target(integration: Integration) -> OutboundTarget:
 
 def _begin_change(integration: Integration, writing: Writing) -> None:
     """Raise the number of the integration, a part of which is the target."""
-    found = begin_change(integration, writing, lambda current: TARGET.dump(_show(current)))
+    found = begin_change(integration, writing, PART)
     integration.number = found.number
 
 
@@ -270,3 +270,16 @@ def _show_delivery(row: OutboundDelivery, *, shows_incidents: bool) -> dict[str,
         "creation_date": row.created_at,
         "last_attempt_at": row.last_attempt_at,
     }
+
+
+def _describe(integration: Integration) -> dict[str, object]:
+    target = OutboundTarget.get_or_none(OutboundTarget.integration == integration)
+    return {} if target is None else {"url": target.url, "secret": target.secret}
+
+
+def _show_dumped(integration: Integration) -> object:
+    return TARGET.dump(_show(integration))
+
+
+# URLs of webhooks often contain the key of their owner.
+PART = Part("integration", "outbound", _describe, _show_dumped, ("url", "secret"))

@@ -22,7 +22,7 @@ from web.http.auth import now
 from web.http.errors import BadRequest, reject
 from web.http.fields import Boolean, List, Moment, Nested, RawData, RawText, Schema, Text, explain
 from web.http.resource import config_transaction
-from web.http.writing import Mode, NumberedAnswer, Writing, begin_change, read_update, read_writing
+from web.http.writing import Mode, NumberedAnswer, Part, Writing, begin_change, read_update, read_writing
 from web.services.own_integration import access_integration
 
 # The longest body of nearly all tools. A longer one is no better example, and costs more.
@@ -341,7 +341,7 @@ def _load(integration: Integration) -> SourceSetup:
 
 
 def _save(integration: Integration, values: dict[str, object], writing: Writing) -> None:
-    found = begin_change(integration, writing, lambda current: SETUP.dump(_show(current)))
+    found = begin_change(integration, writing, PART)
     integration.number = found.number
     changed = {**values, "updated_at": now()}
     SourceSetup.insert(integration=integration, **changed).on_conflict(
@@ -364,3 +364,17 @@ def _show(integration: Integration) -> dict[str, object]:
         "updated_at": row.updated_at,
     }
     return NumberedAnswer(integration.number, values)
+
+
+def _describe(integration: Integration) -> dict[str, object]:
+    row = _load(integration)
+    level = None if row.default_level is None else row.default_level.name.lower()
+    columns = {name: getattr(row, name) for name in COLUMNS}
+    return {**columns, "has_alert_access": bool(row.has_alert_access), "default_alert_type": level}
+
+
+def _show_dumped(integration: Integration) -> object:
+    return SETUP.dump(_show(integration))
+
+
+PART = Part("integration", "source", _describe, _show_dumped, ("secret",), write)

@@ -4,12 +4,12 @@ from marshmallow import validate
 
 from models.tables.accounts import User
 from models.tables.teams import Team
-from web.http import access, audited, serialization
+from web.http import access, recording, serialization
 from web.http.auth import viewer
 from web.http.fields import List, Schema, Text, explain
 from web.http.permissions import TEAM_PERMISSIONS
 from web.http.resource import config_transaction
-from web.http.writing import Mode, Writing, begin_change, read_update
+from web.http.writing import Mode, Part, Writing, begin_change, read_update
 
 
 class TeamPermissionSchema(Schema):
@@ -42,13 +42,20 @@ def update(team_id: str) -> Team:
 def write(team: Team, values: dict[str, list[str]], writing: Writing) -> Team:
     """Change the permissions that a team gives, if the values have them."""
     with config_transaction():
-        team = begin_change(team, writing, PERMISSION.dump)
+        team = begin_change(team, writing, PART)
         if "account_permissions" in values:
             before = team.account_permissions
             team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
             team.save(only=[Team.account_permissions])
-            changes = audited.describe_permissions(team.name, before, team.account_permissions)
+            changes = recording.describe_permissions(team.name, before, team.account_permissions)
             if changes:
                 members = User.select(User.id).where(User.account == team.account_id)
-                audited.record_shared_rights(members, "team_permissions_changed", changes)
+                recording.record_shared_rights(members, "team_permissions_changed", changes)
     return team
+
+
+def _describe(team: Team) -> dict[str, object]:
+    return {"account_permissions": team.account_permissions}
+
+
+PART = Part("team", "permissions", _describe, PERMISSION.dump, write=write)

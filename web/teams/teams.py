@@ -9,11 +9,11 @@ from marshmallow import fields
 from models.domain.enums import IncidentStatus, TeamRole
 from models.people import provisioning
 from models.store.ids import make_uuid
-from models.tables.accounts import Account, User
+from models.tables.accounts import Account, User, get_display_name
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
-from web.http import access, audited
+from web.http import access, recording
 from web.http.auth import now, viewer
 from web.http.errors import reject, reject_places
 from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema, explain
@@ -75,6 +75,8 @@ class Teams(Resource[Team, Account]):
 
     model = Team
     noun = "team"
+    owns_itself = True
+    can_return = False
     schema = TeamSchema()
     parent_field = Team.account
     id_arg = "team_id"
@@ -145,24 +147,27 @@ class Members(Resource[TeamMember, Team]):
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values
 
+    def get_name(self, row: TeamMember) -> str:
+        return get_display_name(row.user)
+
     def insert(self, parent: Team, values: dict[str, object]) -> TeamMember:
         role = TeamRole(cast(int, values.get("role", TeamRole.USER)))
         row: TeamMember = TeamMember.create(
             unique_id=make_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
         )
-        audited.record_rights(row.user, "team_changed", f"{role.name.lower()} of {parent.name}")
+        recording.record_rights(row.user, "team_changed", f"{role.name.lower()} of {parent.name}")
         return row
 
     def change(self, row: TeamMember, values: dict[str, object]) -> None:
         super().change(row, values)
         if "role" in values:
             name = TeamRole(cast(int, values["role"])).name.lower()
-            audited.record_rights(row.user, "team_changed", f"{name} of {row.team.name}")
+            recording.record_rights(row.user, "team_changed", f"{name} of {row.team.name}")
 
     def remove(self, row: TeamMember) -> None:
         _require_rank(row.team, lock_row(row).role)
         super().remove(row)
-        audited.record_rights(row.user, "team_changed", f"no longer in {row.team.name}")
+        recording.record_rights(row.user, "team_changed", f"no longer in {row.team.name}")
 
 
 def _require_rank(team: Team, *roles: int | None) -> None:

@@ -7,6 +7,7 @@ that refer to a row are deleted before it, in transactions of their own if there
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import peewee
 
@@ -15,6 +16,7 @@ from models.store.fields import Table
 from models.store.prepared import in_list
 from models.store.store import store
 from models.tables.accounts import RateLimit, Token
+from models.tables.changes import Change
 from models.tables.events import Entity, Event, Receipt, ReceiptProgress
 from models.tables.incidents import (
     Drill,
@@ -32,7 +34,7 @@ from models.tables.outbound import OutboundDelivery
 from models.tables.postmortems import PostmortemIncident
 from models.tables.schedules import ShiftSwap
 from models.tables.services import DeletedIntegration
-from models.tables.sign_in import AuditEntry, Session, SignInLink, SignInRate, SignInStep, UntrustedProxy
+from models.tables.sign_in import Session, SignInLink, SignInRate, SignInStep, UntrustedProxy
 from models.tables.stakeholders import StakeholderMail
 from models.tables.timers import Timer
 
@@ -272,10 +274,39 @@ SIGN_IN_LINKS = Kind("sign-in links", SignInLink, lambda before: SignInLink.ends
 SIGN_IN_STEPS = Kind("sign-in steps", SignInStep, lambda before: SignInStep.ends_at < before)
 SIGN_IN_RATES = Kind("sign-in rates", SignInRate, lambda before: SignInRate.used_at < before)
 UNTRUSTED_PROXIES = Kind("untrusted proxies", UntrustedProxy, lambda before: UntrustedProxy.seen_at < before)
-AUDIT = Kind("audit entries", AuditEntry, lambda before: AuditEntry.at < before, AuditEntry.at)
+CHANGES = Kind("changes", Change, lambda before: Change.at < before, Change.at)
 SWAPS = Kind(
     "shift swaps",
     ShiftSwap,
     lambda before: (ShiftSwap.asked_end < before) & (ShiftSwap.returned_end < before),
 )
 DELETED_INTEGRATIONS = Kind("deleted integrations", DeletedIntegration, _can_delete_copy)
+
+
+# The changes that an account keeps; older ones are deleted. And how many such accounts one pass cleans up.
+MAX_CHANGES = 100_000
+MAX_ACCOUNTS = 1_000
+
+
+def list_surplus_changes(most: int = MAX_CHANGES) -> Iterator[Kind]:
+    """Yield, for each account with more changes than it keeps, the kind of its oldest changes."""
+    counted = Change.select(Change.account).group_by(Change.account)
+    many = counted.having(peewee.fn.COUNT(Change.id) > most).limit(MAX_ACCOUNTS).tuples()
+    for (account,) in list(many):
+        own = Change.select(Change.id).where(Change.account == account)
+        newest = own.order_by(Change.id.desc()).offset(most).limit(1).scalar()
+        yield Kind("surplus changes", Change, partial(_is_surplus, account, newest))
+
+
+def _is_surplus(account: int, newest: int, before: datetime) -> peewee.Expression:
+    return (Change.account == account) & (Change.id <= newest) & (Change.at <= before)
+
+
+def forget_removed_rows(before: datetime) -> bool:
+    """Forget the deleted rows of some changes of before this time. Return whether more are left."""
+    with store().write_transaction():
+        old = Change.select(Change.id).where(Change.removed.is_null(False), Change.at < before)
+        found = [row for (row,) in old.limit(MAX_ROWS).tuples()]
+        if found:
+            Change.update(removed=None).where(in_list(Change.id, found)).execute()
+    return len(found) == MAX_ROWS

@@ -16,7 +16,7 @@ from workers import steps
 from workers.periodic import old_rows
 from workers.periodic.old_rows import (
     ALERTS,
-    AUDIT,
+    CHANGES,
     DELETED_INTEGRATIONS,
     ENTITIES,
     GROUPS,
@@ -46,8 +46,8 @@ GROUP_AGE = timedelta(days=1)
 RATE_AGE = timedelta(days=2)
 # After a leak, people look for tokens that have ended since.
 TOKEN_AGE = timedelta(days=90)
-# Long enough to look a year back, and no longer, because entries name people and their addresses.
-AUDIT_AGE = timedelta(days=400)
+# How long a deletion can be undone: so long the deleted rows are kept, with keys and addresses.
+REMOVED_AGE = timedelta(days=30)
 
 # After both shifts. People ask soon afterwards why a shift was swapped.
 SWAP_AGE = timedelta(days=90)
@@ -60,6 +60,7 @@ class RetentionTimes:
     alerts: timedelta
     notifications: timedelta | None
     incidents: timedelta | None
+    changes: timedelta = timedelta(days=400)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "RetentionTimes":
@@ -67,7 +68,8 @@ class RetentionTimes:
         incidents = _to_duration(settings.keep_incidents)
         kept = [each for each in (_to_duration(settings.keep_notifications), incidents) if each]
         alerts = timedelta(days=settings.keep_alerts)
-        return cls(min(alerts, incidents or alerts), min(kept, default=None), incidents)
+        changes = timedelta(days=settings.keep_changes)
+        return cls(min(alerts, incidents or alerts), min(kept, default=None), incidents, changes)
 
 
 def _to_duration(days: int) -> timedelta | None:
@@ -91,10 +93,14 @@ def clean_up(
     """Delete old rows. Return the number of alert bodies, messages, incidents, entities and copies."""
     transactions = Steps(rest, min_rest_s=MIN_REST_S)
     with connection():
+        moment = now or store().now()
         counts = {
             kind.name: _clean_kind(kind, before, transactions)
-            for kind, before in list_limits(now or store().now(), times or _times)
+            for kind, before in list_limits(moment, times or _times)
         }
+        for kind in old_rows.list_surplus_changes():
+            counts[kind.name] = counts.get(kind.name, 0) + _clean_kind(kind, moment, transactions)
+        transactions.run(partial(old_rows.forget_removed_rows, moment - REMOVED_AGE))
         if any(counts.values()):
             log.info("old rows deleted", **counts)
         transactions.run(store().give_back_space)
@@ -122,7 +128,7 @@ def list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, da
         yield kind, now
     yield SIGN_IN_RATES, now - RATE_AGE
     yield UNTRUSTED_PROXIES, now - RATE_AGE
-    yield AUDIT, now - AUDIT_AGE
+    yield CHANGES, now - times.changes
     yield SWAPS, now - SWAP_AGE
 
 

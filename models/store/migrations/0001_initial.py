@@ -44,8 +44,6 @@ identity: user -> user cascade, issuer char(255), subject char(255), created_at 
 sign_in_step: digest char(64) unique, kind char(16), values json, ends_at time;
 sign_in_rate: key char(64) unique, recent json, used_at time;
 untrusted_proxy: address char(64) unique, seen_at time;
-audit_entry: account -> account cascade unindexed, at time, action char(32), user -> user null cascade,
-    actor char(255), client char(64), detail char(255);
 contact_method: unique_id char(36) unique, user -> user cascade, name char(255), contact_type smallint,
     value char(320), verified_value char(320) null, creation_date time, number integer;
 contact_code: contact -> contact_method cascade unique, value char(320), code char(6), expires_at time,
@@ -63,6 +61,11 @@ team: unique_id char(36) unique, account -> account cascade, name char(255), own
     account_permissions json, creation_date time, number integer;
 team_member: unique_id char(36) unique, team -> team cascade, user -> user cascade, role smallint,
     joining_date time, number integer;
+change: id sequence, unique_id char(22) unique, account -> account cascade unindexed, at time,
+    action char(32), kind char(32), object_id char(36), name char(255), number integer null,
+    team -> team null set_null, user -> user null cascade, actor char(255), author -> user null cascade,
+    token char(255), way char(16), client char(64), detail char(255), batch char(22), fields json null,
+    removed text null, undoes char(22) null, undone_by char(22) null;
 incident_role: unique_id char(36) unique, team -> team cascade, title char(255), description text,
     rank integer, creation_date time, number integer;
 priority: unique_id char(36) unique, team -> team cascade, name char(255), description text, color char(64),
@@ -214,7 +217,10 @@ UNIQUE INDEX customrole_account_id_name ON "custom_role" (account_id, name);
 INDEX user_account_id_joining_date ON "user" (account_id, joining_date);
 INDEX user_address ON "user" (LOWER(email));
 UNIQUE INDEX identity_issuer_subject_user_id ON "identity" (issuer, subject, user_id);
-INDEX auditentry_account_id_at ON "audit_entry" (account_id, at);
+INDEX change_account_id_at ON "change" (account_id, at);
+INDEX change_account_id_batch ON "change" (account_id, batch);
+INDEX change_removed ON "change" (at) WHERE removed IS NOT NULL;
+INDEX change_of_object ON "change" (object_id, id) WHERE object_id <> '';
 UNIQUE INDEX teammember_team_id_user_id ON "team_member" (team_id, user_id);
 INDEX scheduleoverride_schedule_id_end_time ON "schedule_override" (schedule_id, end_time);
 INDEX integration_expected ON "integration" (expected_at) WHERE expected_at IS NOT NULL;

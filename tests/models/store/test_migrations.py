@@ -37,7 +37,7 @@ def test_a_column_has_the_name_of_its_field():
     [
         "alter table team add column color varchar(9)",
         "alter table secret rename column value to content",
-        "drop table audit_entry",
+        "drop table change",
     ],
 )
 def test_a_database_of_before_the_first_release_is_refused_in_one_sentence(migrated_store, tmp_path, change):

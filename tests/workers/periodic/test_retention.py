@@ -318,7 +318,7 @@ def test_a_transaction_has_few_statements(world, now, statements):
     texts = [text for text, _ in seen]
     assert sum(text.startswith("DELETE") for text in texts) == 3 * 2
     # Per transaction: its rows, the rows that refer to them, two deletions, begin and commit.
-    assert len(texts) < 3 * 6 + 20
+    assert len(texts) < 3 * 6 + 24
 
 
 def test_old_rows_are_found_by_indexes(world, resolved, now, statements):

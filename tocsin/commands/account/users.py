@@ -161,6 +161,7 @@ def remove_user(email: str, yes: bool, account_id: str | None, as_json: bool) ->
         _confirm_removal(found, yes)
         with store().write_transaction():
             _lock_services(found)
+            audit.record(found, "removed", store().now(), actor=COMMAND)
             offboarding.remove(found, build_author(), store().now(), names_user)
             bump_version(found.account_id)
         queue.enqueue_timers()

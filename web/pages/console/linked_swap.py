@@ -6,7 +6,7 @@ person, and redirects to the page. The link works until the first of the shifts 
 
 from flask import Response, g, request
 
-from models.domain.enums import SwapState
+from models.domain.enums import SwapState, Way
 from models.links import signed_links
 from models.tables.accounts import get_display_name
 from models.tables.schedules import ShiftSwap
@@ -57,7 +57,7 @@ def _open_link(token: str) -> ShiftSwap | Response:
     swap: ShiftSwap | None = swaps.select().where(ShiftSwap.id == link.swap).first()
     if swap is None or swap.partner_id != link.user or swap.partner.removed_at is not None:
         return render_page("swap.html", 404, state="unknown")
-    g.viewer = Viewer(swap.partner, swap.partner.account, "schedule_read")
+    g.viewer = Viewer(swap.partner, swap.partner.account, "schedule_read", way=Way.LINK)
     try:
         access_schedule(swap.schedule.unique_id)
     except (Forbidden, NotFound):

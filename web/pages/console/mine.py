@@ -15,9 +15,10 @@ from schedules.oncall.feed import get_overrides_since, list_calendar_shifts
 from schedules.oncall.local_time import is_known_zone
 from schedules.oncall.shifts import find_endless, is_endless
 from web.account.contacts import find_missing_setting
+from web.account.members import MEMBERS
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
-from web.http.resource import config_transaction
+from web.http.writing import Mode, Writing
 from web.oncall import calendars
 from web.pages import forms
 from web.pages.console import swaps
@@ -199,8 +200,7 @@ def _set_time_zone(form: Form) -> str:
     zone = form.get("time_zone", "")
     if not 0 < len(zone) <= User.time_zone.max_length or not is_known_zone(zone):
         reject("time_zone", "Must be the name of a time zone, for example Europe/Berlin.")
-    with config_transaction():
-        User.update({"time_zone": zone, **User.raise_number()}).where(User.id == viewer().user.id).execute()
+    MEMBERS.write(viewer().account, viewer().user, {"time_zone": zone}, Writing(Mode.PATCH))
     return f"All times are now in {zone}."
 
 

@@ -28,7 +28,7 @@ from web.http.auth import Viewer, now, viewer
 from web.http.errors import ApiError, Forbidden, reject
 from web.http.resource import config_transaction, lock_row
 from web.http.writing import raise_number
-from web.oncall.overrides import OVERRIDES
+from web.oncall.overrides import OVERRIDES, describe_override, record_override
 from web.oncall.schedule_overview import access_schedule
 from web.oncall.schedule_problems import ScheduleView
 from web.pages.console.page import redirect_done, refuse
@@ -291,7 +291,7 @@ def _confirm(row: Schedule, swap: ShiftSwap) -> str:
 def _make(row: Schedule, swap: ShiftSwap) -> str:
     """Let each person be on call for the other."""
     asked, returned = _get_shifts(swap)
-    raise_number(row)
+    row.number = raise_number(row).number
     _replace(row, asked, swap.asker, swap.partner)
     _replace(row, returned, swap.partner, swap.asker)
     _set_state(swap, SwapState.DONE)
@@ -304,13 +304,16 @@ def _replace(row: Schedule, shift: HeldShift, before: User, after: User) -> None
     A shift of an override gets its new person there: with a second override, both people would be on call.
     """
     values = {"user": after, "name": f"Swap with {get_display_name(before)}"[:255]}
-    changed = ScheduleOverride.update(values).where(
-        ScheduleOverride.schedule == row,
+    found = OVERRIDES.select_rows(row).where(
         ScheduleOverride.user == before,
         ScheduleOverride.start_time == shift.start,
         ScheduleOverride.end_time == shift.end,
     )
-    if not changed.execute():
+    for override in found:
+        was = describe_override(override)
+        ScheduleOverride.update(values).where(ScheduleOverride.id == override.id).execute()
+        record_override(row, was, OVERRIDES.select_rows(row).where(ScheduleOverride.id == override.id).get())
+    if not found:
         OVERRIDES.insert(row, {**values, "start_time": shift.start, "end_time": shift.end})
 
 

@@ -10,8 +10,10 @@ from datetime import datetime
 import structlog
 from flask import Response, current_app, request
 
+from models.changes.record import Actor
 from models.contacts.messages import create_sign_in_message
 from models.domain.channels import USER_EMAIL_CHANNEL
+from models.domain.enums import Way
 from models.sign_in import attempts, audit, links
 from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
@@ -63,7 +65,7 @@ def _write_mails(address: str, client: str, at: datetime) -> None:
             for user in people:
                 link = links.create(user, at, links.MAIL_LIFE)
                 create_sign_in_message(user, link.unique_id, at)
-                audit.record(user, "link_created", at, actor="somebody", client=client)
+                audit.record(user, "link_created", at, actor=Actor("somebody", Way.PAGE, client=client))
         if people:
             queue.enqueue_delivery(USER_EMAIL_CHANNEL)
     finally:

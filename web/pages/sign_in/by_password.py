@@ -2,7 +2,9 @@
 
 from flask import Response, current_app, request
 
+from models.changes.record import Actor
 from models.domain.addresses import is_same_address
+from models.domain.enums import Way
 from models.sign_in import attempts, audit, passwords
 from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
@@ -126,4 +128,4 @@ def _record_failure(people: list[User], address: str) -> None:
         attempts.touch(attempts.PASSWORD_OF_ADDRESS, address, now())
         # Anybody can enter the address of somebody else, and would read of that person's attempts.
         for user in filter(has_verified_address, people):
-            audit.record(user, "sign_in_failed", now(), actor="somebody", client=client)
+            audit.record(user, "sign_in_failed", now(), actor=Actor("somebody", Way.PAGE, client=client))

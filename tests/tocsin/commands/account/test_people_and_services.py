@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from models.domain.enums import AccountRole, MessageKind, TeamRole
 from models.people import provisioning
 from models.tables.accounts import User
+from models.tables.changes import Change
 from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Message
 from models.tables.services import Integration
-from models.tables.sign_in import AuditEntry
 from models.tables.teams import TeamMember
 from tests.support.stores import get_settings
 from tocsin.cli import Commands
@@ -104,7 +104,7 @@ def test_a_person_is_invited_into_a_team(run_ok, world, enqueued):
     assert (member.team, member.role) == (world.team, TeamRole.USER)
     assert (member.user.first_name, member.user.last_name, member.user.is_verified) == ("Nina", "New", False)
     assert Message.get(Message.user == member.user).kind == MessageKind.INVITATION
-    assert AuditEntry.get().action == "invited"
+    assert Change.get().action == "invited"
 
 
 def test_a_user_who_is_invited_into_another_team_keeps_role_and_name(run_ok, world, second_team):

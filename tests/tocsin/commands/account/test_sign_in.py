@@ -9,7 +9,8 @@ from models.links.signed_links import get_signer
 from models.sign_in import links, passwords, sessions
 from models.store.store import store
 from models.tables.accounts import User
-from models.tables.sign_in import AuditEntry, Password, Session, SignInLink
+from models.tables.changes import Change
+from models.tables.sign_in import Password, Session, SignInLink
 from runtime.settings import load
 from tests.support.stores import get_settings
 from tocsin.commands import writing
@@ -35,7 +36,7 @@ def test_a_link_is_for_one_hour_and_in_the_audit_list(run, world):
     link = links.find(get_signer().read_sign_in(token))
     assert link.user == world.bob
     assert abs(link.ends_at - store().now() - links.TERMINAL_LIFE).total_seconds() < 60
-    assert [(each.action, each.actor) for each in AuditEntry.select()] == [("link_created", "command line")]
+    assert [(each.action, each.actor) for each in Change.select()] == [("link_created", "command line")]
 
 
 def test_a_reset_ends_all_ways_to_sign_in(run, world):
@@ -50,7 +51,7 @@ def test_a_reset_ends_all_ways_to_sign_in(run, world):
     assert result.exit_code == 0, result.output
     for table in (Password, Session, SignInLink):
         assert [each.user for each in table.select()] == [world.alice]
-    assert AuditEntry.get().action == "sign_in_reset"
+    assert Change.get().action == "sign_in_reset"
 
 
 @pytest.mark.parametrize("command", ["sign-in-link", "reset-sign-in"])
@@ -71,5 +72,5 @@ def test_the_start_shows_a_link_until_the_owner_has_signed_in(world, home, monke
 
     with store().write_transaction():
         owner = User.get_by_id(world.alice.id)
-        AuditEntry.create(account=owner.account, at=store().now(), action="signed_in", user=owner, actor="x")
+        Change.create(account=owner.account, at=store().now(), action="signed_in", user=owner, actor="x")
     assert first_start.find_first_sign_in(settings) == ""

@@ -6,9 +6,9 @@ from models.domain.enums import AccountRole
 from models.sign_in import audit
 from models.store.store import store
 from models.tables.accounts import Token
-from models.tables.sign_in import AuditEntry
+from models.tables.changes import Change
 from tests.support.offenders import list_offenders
-from web.http import audited
+from web.http import recording
 from web.http.permissions import ACCOUNT_PERMISSIONS
 from web.pages.sign_in import audit_list
 
@@ -30,6 +30,10 @@ def test_the_owner_reads_the_entries_of_the_account(sign_in, world):
     assert "mallory" not in page.text
 
 
+def select_entries():
+    return Change.select().where(Change.kind == "").order_by(Change.id)
+
+
 def test_a_plain_member_does_not_read_it(sign_in, world):
     assert sign_in("bob").get("/audit/").status_code == 403
 
@@ -44,7 +48,7 @@ def test_changes_of_rights_are_in_the_list(ask, world):
     assert ask("POST", "/api/account/api_invite/", body).status_code == 201
     assert ask("POST", "/api/account/deleteuser/", {"username": world.bob.username}).status_code == 204
 
-    found = [(each.actor, each.action, each.detail) for each in AuditEntry.select().order_by(AuditEntry.id)]
+    found = [(each.actor, each.action, each.detail) for each in select_entries()]
     assert found == [
         ("Alice", "role_changed", "to admin"),
         ("Alice", "team_changed", "user of Payments"),
@@ -65,7 +69,7 @@ def test_changes_of_the_rights_of_many_are_in_the_list(ask, sign_in, world):
     for given in (["team_read", "incident_read"], ["team_read", "service_read"]):
         assert ask("PATCH", team, {"account_permissions": given}).status_code == 200
 
-    found = [(each.actor, each.action, each.detail) for each in AuditEntry.select().order_by(AuditEntry.id)]
+    found = [(each.actor, each.action, each.detail) for each in select_entries()]
     assert found == [
         ("Alice", "custom_role_changed", "Support: +member_read, +team_read"),
         ("Alice", "custom_role_changed", "Support: -member_read"),
@@ -81,7 +85,7 @@ def test_the_same_permissions_again_are_no_change(ask, world):
     given = ask("GET", team).json["account_permissions"]
     assert ask("PATCH", team, {"account_permissions": given}).status_code == 200
 
-    assert AuditEntry.select().count() == 0
+    assert Change.select().count() == 0
 
 
 def test_changes_that_have_no_place_in_an_entry_are_counted(ask, world):
@@ -89,7 +93,7 @@ def test_changes_that_have_no_place_in_an_entry_are_counted(ask, world):
     role = {"name": "S" * 100, "permissions": permissions}
     assert ask("POST", "/api/account/customroles/", role).status_code == 201
 
-    detail = AuditEntry.get().detail
+    detail = select_entries().get().detail
     assert detail.startswith(f"{'S' * 59}…: +{permissions[0]}, +{permissions[1]}, ")
     shown = detail.split(": ")[1].split(", ")
     assert shown[-1] == f"{len(permissions) - len(shown) + 1} more"
@@ -100,7 +104,7 @@ def test_each_number_of_changes_fits_and_none_is_lost():
     def check(count):
         names = [f"permission_{number:02}" for number in range(count)]
 
-        detail = audited.describe_permissions("Support", [], names)
+        detail = recording.describe_permissions("Support", [], names)
 
         shown = detail.removeprefix("Support: ").split(", ")
         more = int(shown.pop().removesuffix(" more")) if detail.endswith("more") else 0
@@ -111,7 +115,7 @@ def test_each_number_of_changes_fits_and_none_is_lost():
 
 def test_a_text_that_was_longer_ends_with_a_mark(world):
     record(world.bob, detail="x" * 256)
-    assert AuditEntry.get().detail == "x" * 254 + "…"
+    assert Change.get().detail == "x" * 254 + "…"
 
 
 def test_changes_of_addresses_and_of_the_end_of_tokens_are_in_the_list(ask, world):
@@ -124,9 +128,9 @@ def test_changes_of_addresses_and_of_the_end_of_tokens_are_in_the_list(ask, worl
     assert ask("PATCH", token, {"expires_at": "2100-01-01T00:00:00Z"}).status_code == 200
     assert ask("DELETE", token).status_code == 204
 
-    found = [(each.user_id, each.action, each.detail) for each in AuditEntry.select().order_by(AuditEntry.id)]
+    found = [(each.user_id, each.action, each.detail) for each in select_entries()]
     assert found == [
-        (world.bob.id, "address_changed", "before: bob@example.org"),
+        (world.bob.id, "address_changed", ""),
         (world.bob.id, "token_changed", "laptop"),
         (world.bob.id, "token_revoked", "laptop"),
     ]
@@ -139,7 +143,7 @@ def test_a_long_list_has_pages(sign_in, world, monkeypatch):
     browser = sign_in("alice")
 
     first = browser.get("/audit/").text
-    older = AuditEntry.get(AuditEntry.detail == "way 1.").id
+    older = Change.get(Change.detail == "way 1.").id
     assert ("way 3." in first, "way 0." in first, f"before={older}" in first) == (True, False, True)
     assert "way 0." in browser.get(f"/audit/?before={older}").text
 

@@ -8,7 +8,8 @@ from models.links.signed_links import Invitation, get_signer
 from models.sign_in import attempts, links
 from models.store.store import store
 from models.tables.accounts import User
-from models.tables.sign_in import AuditEntry, Session, SignInLink
+from models.tables.changes import Change
+from models.tables.sign_in import Session, SignInLink
 
 
 def make_path(user, life=links.MAIL_LIFE) -> str:
@@ -26,7 +27,7 @@ def test_the_link_changes_nothing_and_its_button_signs_in_once(browser, app, wor
     answer = browser.post(path)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/me/sign-in/")
     assert browser.follow().status_code == 200
-    assert AuditEntry.get().action == "signed_in"
+    assert Change.get().action == "signed_in"
     browser.get("/sign-in/")
     assert browser.post(path).status_code == 404
     assert browser.get(path).status_code == 404

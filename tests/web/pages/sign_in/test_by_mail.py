@@ -9,8 +9,9 @@ import pytest
 from models.sign_in import links
 from models.store.store import store
 from models.tables.accounts import User
+from models.tables.changes import Change
 from models.tables.notifications import Message
-from models.tables.sign_in import AuditEntry, SignInLink
+from models.tables.sign_in import SignInLink
 from runtime.settings import load
 from tests.support.relays import relay
 from web.account import message_limits
@@ -51,7 +52,7 @@ def test_the_link_of_the_mail_signs_the_person_in(browser, with_relay, world):
     browser.get(path)
     assert browser.post(path).status_code == 303
     assert "alice@example.org" in browser.get("/me/sign-in/").text
-    assert [each.action for each in AuditEntry.select().order_by(AuditEntry.id)] == [
+    assert [each.action for each in Change.select().order_by(Change.id)] == [
         "link_created",
         "signed_in",
     ]

@@ -14,7 +14,8 @@ from models.sign_in import people as people_of_address
 from models.store.peewee_internals import get_values
 from models.store.store import store
 from models.tables.accounts import User
-from models.tables.sign_in import AuditEntry, Session, SignInRate, UntrustedProxy
+from models.tables.changes import Change
+from models.tables.sign_in import Session, SignInRate, UntrustedProxy
 from tests.support.web.browser import DEVICE_COOKIE, HOST, SESSION_COOKIE, PageBrowser
 from tocsin.checks.settings_of_processes import find_untrusted_proxies
 from web.pages import clients, password_checks
@@ -177,7 +178,7 @@ def test_sign_ins_and_failures_are_in_the_audit_list(browser, people):
     enter(browser, "alice@example.org", "wrong password")
     enter(browser, "alice@example.org")
 
-    found = [(each.action, each.actor, each.user_id) for each in AuditEntry.select().order_by(AuditEntry.id)]
+    found = [(each.action, each.actor, each.user_id) for each in Change.select().order_by(Change.id)]
     alice = people.alice.id
     assert found == [("sign_in_failed", "somebody", alice), ("signed_in", "Alice", alice)]
 
@@ -210,7 +211,7 @@ def test_somebody_with_the_same_address_in_another_account_learns_and_forgets_no
         enter(browser, "alice@example.org", "wrong password")
     enter(browser, "alice@example.org", "the password of mallory")
 
-    failures = AuditEntry.select().where(AuditEntry.action == "sign_in_failed")
+    failures = Change.select().where(Change.action == "sign_in_failed")
     assert {each.user_id for each in failures} == {people.alice.id}
     browser.client.delete_cookie(DEVICE_COOKIE, domain="tocsin.example.org")
     assert enter(browser, "alice@example.org", "wrong password").status_code == 429

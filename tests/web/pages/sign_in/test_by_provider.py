@@ -16,11 +16,13 @@ from models.domain.values import replace
 from models.sign_in import identities, people, sessions
 from models.store.store import store
 from models.tables.accounts import User
-from models.tables.sign_in import AuditEntry, Identity, Session, SignInStep
+from models.tables.changes import Change
+from models.tables.sign_in import Identity, Session, SignInStep
 from models.tables.teams import TeamMember
 from runtime.settings import load
 from tests.support.web.browser import PageBrowser
 from tests.support.web.openid_provider import CLIENT_ID, CLIENT_SECRET, run_provider
+from tocsin.commands.writing import COMMAND
 from web.pages.sign_in import provider_client
 
 CALLBACK = "/sign-in/provider/callback/"
@@ -64,7 +66,7 @@ def test_a_member_signs_in_with_a_verified_address(browser, provider, world):
     assert (answer.status_code, answer.headers["Location"]) == (303, "/me/sign-in/")
     assert "alice@example.org" in browser.follow().text
     assert (Identity.get().subject, Identity.get().user) == ("alice-at-provider", world.alice)
-    assert [each.action for each in AuditEntry.select().order_by(AuditEntry.id)] == [
+    assert [each.action for each in Change.select().order_by(Change.id)] == [
         "identity_added",
         "signed_in",
     ]
@@ -402,7 +404,7 @@ def test_a_person_whose_ways_were_reset_meanwhile_is_not_signed_in(browser, prov
 
     def join_teams(*args):
         real(*args)
-        people.reset(world.alice, store().now(), "command line")
+        people.reset(world.alice, store().now(), COMMAND)
 
     monkeypatch.setattr(identities, "join_teams", join_teams)
 

@@ -12,6 +12,7 @@ from models.store.store import store
 from models.tables.accounts import Token
 from models.tables.sign_in import Passkey, Password, Session
 from tests.support.web.browser import PageBrowser
+from tocsin.commands.writing import COMMAND
 from web.pages import join
 from web.pages.sign_in import own, own_tokens, passkey_checks
 
@@ -30,7 +31,7 @@ def reset_after(monkeypatch, world):
         def call(*args, **more):
             found = real(*args, **more)
             with store().write_transaction():
-                people.reset(world.bob, store().now(), "command line")
+                people.reset(world.bob, store().now(), COMMAND)
             return found
 
         monkeypatch.setattr(module, name, call)

@@ -6,7 +6,8 @@ import pytest
 
 from models.sign_in import passwords
 from models.store.store import store
-from models.tables.sign_in import AuditEntry, Password, Session
+from models.tables.changes import Change
+from models.tables.sign_in import Password, Session
 from tests.support.web.browser import PageBrowser
 from web.pages.sign_in.own import describe_browser
 
@@ -25,7 +26,7 @@ def test_a_person_without_a_password_sets_one(sign_in, world):
     assert browser.post("/me/password/", new=NEW).status_code == 303
     assert "The password is set." in browser.follow().text
     assert passwords.verify(world.bob, NEW)
-    assert AuditEntry.get().action == "password_changed"
+    assert Change.get().action == "password_changed"
 
 
 def test_a_new_password_needs_the_current_one(sign_in, world, with_password):
@@ -146,7 +147,7 @@ def test_the_current_password_can_be_guessed_ten_times(sign_in, world, with_pass
 
     answer = browser.post("/me/password/", current="the old password", new=NEW)
     assert "too many attempts" in answer.text
-    assert AuditEntry.select().where(AuditEntry.action == "sign_in_failed").count() == 10
+    assert Change.select().where(Change.action == "sign_in_failed").count() == 10
 
 
 @pytest.mark.parametrize("path", ["/me/sessions/%00/end/", "/me/passkeys/%00/remove/"])

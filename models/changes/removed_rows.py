@@ -1,0 +1,178 @@
+"""The rows that a deletion removes: keep them encrypted with the change, and bring them back.
+
+The database deletes rows that refer to a deleted row, and empties other references to it. Only configuration
+comes back: incidents, messages and what people wrote do not.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+import orjson
+import peewee
+
+from models.changes.record import MAX_BYTES
+from models.changes.sealing import decrypt, encrypt
+from models.store.fields import NumberedTable, Table, UtcField
+from models.store.peewee_internals import get_fields, get_referred, get_table_name, get_values, list_backrefs
+from models.tables.accounts import CustomRole
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.outbound import OutboundTarget
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.rules import AlertGroupingPolicy, AlertRule, OutgoingRule
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.services import AddedApplication, Integration, Service, SourceSetup
+from models.tables.stakeholders import StakeholderAddress
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, TeamMember
+from models.tables.users import ContactMethod, ContactSecret, ForwardingRule, NotificationRule
+
+# The tables whose rows come back, parents first.
+RETURNING: tuple[type[Table], ...] = (
+    CustomRole, TeamMember, IncidentRole, Priority, Tag, Sla, EscalationPolicy, TaskTemplate, TemplateTask,
+    Schedule, ScheduleOverride, Service, AddedApplication, Integration, SourceSetup, AlertRule, OutgoingRule,
+    AlertGroupingPolicy, OutboundTarget, Maintenance, MaintenanceService, GlobalRouter, RouterRule,
+    StakeholderAddress, ContactMethod, ContactSecret, NotificationRule, ForwardingRule,
+)  # fmt: skip
+BY_NAME = {get_table_name(table): table for table in RETURNING}
+# Rows that one deletion may remove to be undone. A schedule has at most 2,000 overrides.
+MAX_ROWS = 3_000
+# Columns that do not come back: whether an address was verified, and what workers last did.
+FORGOTTEN: Mapping[type[Table], Mapping[str, object]] = {
+    ContactMethod: {"verified_value": None},
+    OutboundTarget: {"failures": 0, "retry_at": None, "claimed_until": None, "claimed_by": None},
+    Integration: {"expected_at": None, "last_ping_at": None, "is_missing": False, "is_extended": False},
+}
+
+
+class TooLarge(Exception):
+    """A deletion removes more rows than a change can keep."""
+
+
+class CannotReturn(Exception):
+    """A row cannot come back, because it refers to a row that no longer exists. The text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What a deletion removes. `rows`: by table, the values of each row. `emptied`: references to the row.
+
+    A reference is the name of a table, a column, the row number that it had, and the rows that had it.
+    """
+
+    rows: dict[str, list[dict[str, object]]]
+    emptied: list[tuple[str, str, int, list[int]]]
+
+
+def seal(row: Table) -> str | None:
+    """Return what the deletion of this row removes, encrypted; None: it is too much to keep."""
+    try:
+        removed = collect(row)
+    except TooLarge:
+        return None
+    packed = zlib.compress(orjson.dumps({"rows": removed.rows, "emptied": removed.emptied}))
+    sealed = encrypt(packed)
+    return sealed if len(sealed) <= MAX_BYTES else None
+
+
+def open_sealed(sealed: str) -> Removed:
+    """Return what a deletion removed. Raise ValueError if it cannot be read."""
+    values = orjson.loads(zlib.decompress(decrypt(sealed)))
+    return Removed(values["rows"], [tuple(each) for each in values["emptied"]])
+
+
+def collect(row: Table) -> Removed:
+    """Return what the deletion of this row removes. Raise TooLarge if it is too much to keep."""
+    removed = Removed({}, [])
+    _collect(type(row), [row], removed, MAX_ROWS)
+    return removed
+
+
+def _collect(table: type[Table], rows: list[Table], removed: Removed, room: int) -> int:
+    """Add these rows of a table and the rows that refer to them. Return how many more have place."""
+    room -= len(rows)
+    if room < 0:
+        raise TooLarge
+    removed.rows.setdefault(get_table_name(table), []).extend(_read_values(row) for row in rows)
+    ids = [row.id for row in rows]
+    for reference in list_backrefs(table):
+        inner = reference.model
+        if inner not in RETURNING or not ids:
+            continue
+        if reference.on_delete == "CASCADE":
+            found = list(inner.select().where(reference.in_(ids)).order_by(inner.id).limit(room + 1))
+            if found:
+                room = _collect(inner, found, removed, room)
+        elif reference.on_delete == "SET NULL":
+            for one in ids:
+                emptied = [
+                    number
+                    for (number,) in inner.select(inner.id).where(reference == one).tuples().limit(MAX_ROWS)
+                ]
+                if emptied:
+                    removed.emptied.append((get_table_name(inner), reference.name, one, emptied))
+    return room
+
+
+def _read_values(row: Table) -> dict[str, object]:
+    return {name: value for name, value in get_values(row).items() if name in get_fields(row)}
+
+
+def bring_back(removed: Removed) -> Iterator[Table]:
+    """Insert the removed rows again, parents first, and yield them. Raise CannotReturn.
+
+    They have their unique_ids and keys, but other row numbers. References to them that are still empty are
+    set again. Needs a write transaction.
+    """
+    numbers: dict[tuple[str, int], int] = {}
+    for table in RETURNING:
+        name = get_table_name(table)
+        for values in removed.rows.get(name, ()):
+            row = table.create(**_prepare(table, values, numbers))
+            numbers[name, int(str(values["id"]))] = row.id
+            yield row
+    for name, column, old, rows in removed.emptied:
+        referring = BY_NAME[name]
+        reference = get_fields(referring)[column]
+        target = numbers.get((get_table_name(get_referred(reference)), old))
+        if target is not None:
+            is_empty = referring.id.in_(rows) & reference.is_null()
+            referring.update({column: target}).where(is_empty).execute()
+
+
+def _prepare(
+    table: type[Table], values: Mapping[str, object], numbers: Mapping[tuple[str, int], int]
+) -> dict[str, object]:
+    prepared: dict[str, object] = {}
+    for name, field in get_fields(table).items():
+        if name == "id" or name not in values:
+            continue
+        value = values[name]
+        if isinstance(field, peewee.ForeignKeyField) and value is not None:
+            value = _find_row(table, field, int(str(value)), numbers)
+        elif isinstance(field, UtcField) and isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        prepared[name] = value
+    prepared |= FORGOTTEN.get(table, {})
+    if issubclass(table, NumberedTable):
+        # Who has seen the object before must not take it for the same version.
+        prepared["number"] = int(str(values["number"])) + 1
+    return prepared
+
+
+def _find_row(
+    table: type[Table], field: peewee.ForeignKeyField, old: int, numbers: Mapping[tuple[str, int], int]
+) -> int | None:
+    referred = cast("type[Table]", get_referred(field))
+    new = numbers.get((get_table_name(referred), old))
+    if new is not None:
+        return new
+    if referred.select().where(referred.id == old).exists():
+        return old
+    if field.null:
+        return None
+    raise CannotReturn(
+        f"The {get_table_name(referred).replace('_', ' ')} to which it belongs no longer exists."
+    )
