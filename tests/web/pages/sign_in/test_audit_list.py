@@ -2,7 +2,8 @@
 
 import pytest
 
-from models.domain.enums import AccountRole
+from models.changes.record import Actor
+from models.domain.enums import AccountRole, Way
 from models.sign_in import audit
 from models.store.store import store
 from models.tables.accounts import Token
@@ -154,7 +155,7 @@ def test_an_odd_page_number_is_no_error(sign_in, before):
 
 
 def test_hostile_names_are_shown_as_text(sign_in, world):
-    record(world.bob, actor="<script>alert(1)</script>", detail="<img src=x>")
+    record(world.bob, actor=Actor("<script>alert(1)</script>", Way.PAGE), detail="<img src=x>")
 
     page = sign_in("alice").get("/audit/").text
     assert "<script>alert" not in page
