@@ -37,6 +37,13 @@ RETURNING: tuple[type[Table], ...] = (
     StakeholderAddress, ContactMethod, ContactSecret, NotificationRule, ForwardingRule,
 )  # fmt: skip
 BY_NAME = {get_table_name(table): table for table in RETURNING}
+
+
+def name_table(table: type[Table]) -> str:
+    """Return the name by which the removed rows of this table are kept."""
+    return get_table_name(table)
+
+
 # Rows that one deletion may remove to be undone. A schedule has at most 2,000 overrides.
 MAX_ROWS = 3_000
 # Columns that do not come back: whether an address was verified, and what workers last did.
@@ -140,6 +147,13 @@ def bring_back(removed: Removed) -> Iterator[Table]:
         if target is not None:
             is_empty = referring.id.in_(rows) & reference.is_null()
             referring.update({column: target}).where(is_empty).execute()
+
+
+def find_parent(reference: peewee.ForeignKeyField, values: Mapping[str, object]) -> Table | None:
+    """Return the row to which a removed row belonged; None: it no longer exists."""
+    referred = cast("type[Table]", get_referred(reference))
+    found: Table | None = referred.get_or_none(referred.id == values[reference.name])
+    return found
 
 
 def _prepare(

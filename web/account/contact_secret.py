@@ -36,4 +36,4 @@ def _describe(contact: ContactMethod) -> dict[str, object]:
     return {"secret": secret}
 
 
-PART = Part("contact method", "", _describe, CONTACTS.schema.dump, secrets=("secret",))
+PART = Part("contact method", "", _describe, CONTACTS.schema.dump, secrets=("secret",), fields=("secret",))

@@ -141,4 +141,12 @@ def _give_again(user: User, values: dict[str, str | None], writing: Writing) -> 
     return give(user, values["custom_role"], writing)
 
 
-ROLE_OF_USER = Part("account member", "", _describe, USER_ROLE.dump, write=_give_again)
+ROLE_OF_USER = Part(
+    "account member",
+    "",
+    _describe,
+    USER_ROLE.dump,
+    fields=("custom_role",),
+    write=_give_again,
+    permission=ADMIN,
+)

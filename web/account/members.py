@@ -211,6 +211,6 @@ def _describe_removal(user: User) -> dict[str, object]:
 
 
 MEMBERS = Members()
-REMOVAL = Part("account member", "", _describe_removal, MEMBERS.schema.dump)
+REMOVAL = Part("account member", "", _describe_removal, MEMBERS.schema.dump, fields=("removed",))
 USERS = Users()
 REMOVE_MEMBER = RemoveMemberSchema()

@@ -4,6 +4,7 @@ from models.tables.accounts import User
 from web.http import access, serialization
 from web.http.auth import viewer
 from web.http.fields import Boolean, Schema, explain
+from web.http.permissions import OWN
 from web.http.resource import change_transaction
 from web.http.writing import Mode, NumberedAnswer, Part, Writing, begin_change, read_writing
 
@@ -47,4 +48,4 @@ def _show(user: User) -> dict[str, object]:
     return NumberedAnswer(user.number, {"recovery_mails": user.recovery_mails})
 
 
-PART = Part("account member", "messages", _show, write=write)
+PART = Part("account member", "messages", _show, write=write, permission=OWN)

@@ -156,13 +156,20 @@ class Contacts(UserResource[ContactMethod]):
         return {**values, "verified_value": None} if row is not None and has_new_type else values
 
     def insert(self, parent: User, values: dict[str, object]) -> ContactMethod:
-        # Else requests at the same time could exceed the limit.
-        user = lock_row(parent)
-        if ContactMethod.select().where(ContactMethod.user == parent).count() >= MAX_CONTACTS:
-            reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
+        self.require_room(parent)
+        user = User.get_by_id(parent.id)
         contact = provisioning.create_contact(parent, **cast(ContactValues, values), now=now())
         _verify_or_send_code(contact, user)
         return contact
+
+    def require_room(self, parent: User) -> None:
+        # Else requests at the same time could exceed the limit.
+        lock_row(parent)
+        if ContactMethod.select().where(ContactMethod.user == parent).count() >= MAX_CONTACTS:
+            reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
+
+    def check_return(self, parent: User, values: dict[str, object]) -> None:
+        """A contact of any type may come back. It is not verified, so it gets only its code."""
 
     def get_name(self, row: ContactMethod) -> str:
         # People name a contact by its number or address.

@@ -50,6 +50,13 @@ class NotFound(ApiError):
     detail = "Not Found."
 
 
+class Conflict(ApiError):
+    """The state of an object does not allow it. The detail says which, and what to do."""
+
+    status = 409
+    detail = "This cannot be done now."
+
+
 class TooLarge(ApiError):
     status = 413
     detail = "The request body is too large."

@@ -11,6 +11,7 @@ with a `Writing` of their own.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import peewee
@@ -31,6 +32,7 @@ from models.tables.teams import Team
 from web.http import access, paging, rate_limit, recording, serialization
 from web.http.access import Row
 from web.http.auth import now, viewer
+from web.http.client_profile import Profile
 from web.http.errors import NotFound, reject
 from web.http.fields import Schema
 from web.http.permissions import ReadWrite
@@ -151,6 +153,14 @@ class Resource(Generic[Row, Parent]):
         """
         return values
 
+    def check_return(self, parent: Parent, values: dict[str, object]) -> None:
+        """Raise BadRequest or Forbidden if a deleted row with these values must not come back."""
+        writing = Writing(Mode.CREATE, Profile.CLIENT)
+        self.check(self.load(values, Writing(Mode.PATCH, Profile.CLIENT)), parent, None, writing)
+
+    def require_room(self, parent: Parent) -> None:
+        """Lock what an insert locks. Raise BadRequest if the parent can have no more rows."""
+
     def transaction(self) -> AbstractContextManager[None]:
         """Open the transaction of a write."""
         return config_transaction() if self.is_configuration else change_transaction()
@@ -192,7 +202,7 @@ class Resource(Generic[Row, Parent]):
         self.require_write(parent)
         with self.transaction():
             row = self.insert(parent, self.check(values, parent, None, writing))
-            created = self._reload(parent, row)
+            created = self.reload(parent, row)
             self.record(CREATED, parent, created, {}, self.describe(created))
         return created
 
@@ -212,10 +222,10 @@ class Resource(Generic[Row, Parent]):
             self._require_number(parent, locked, writing)
             before = self._describe_stored(parent, row, locked)
             self.change(row, self.check(values, parent, locked, writing))
-            changed = self._reload(parent, row)
+            changed = self.reload(parent, row)
             self.record(CHANGED, parent, changed, before, self.describe(changed))
         if self.timer_column is not None:
-            queue.enqueue_reconcile(self.timer_column, row.id)
+            store().after_commit(partial(queue.enqueue_reconcile, self.timer_column, row.id))
         return changed
 
     def destroy(self, **ids: str) -> None:
@@ -238,7 +248,7 @@ class Resource(Generic[Row, Parent]):
                 self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
-            queue.enqueue_reconcile("service", service)
+            store().after_commit(partial(queue.enqueue_reconcile, "service", service))
 
     def describe(self, row: Row) -> dict[str, object]:
         """Return the stored values of a row that a request can write, as an answer shows them.
@@ -256,7 +266,7 @@ class Resource(Generic[Row, Parent]):
         """Describe a locked row. `row` was read before: it is the same if it has the same number."""
         if not isinstance(row, NumberedTable) or not isinstance(locked, NumberedTable):
             return {}
-        return self.describe(row if row.number == locked.number else self._reload(parent, locked))
+        return self.describe(row if row.number == locked.number else self.reload(parent, locked))
 
     def get_name(self, row: Row) -> str:
         """Return how the history names a row."""
@@ -304,7 +314,7 @@ class Resource(Generic[Row, Parent]):
             rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
         return parent
 
-    def _reload(self, parent: Parent, row: Row) -> Row:
+    def reload(self, parent: Parent, row: Row) -> Row:
         """Load the row again, with the rows of other tables that the answer needs."""
         found = self.select_rows(parent).where(self.model.id == row.id).first()
         if found is None:
@@ -313,7 +323,7 @@ class Resource(Generic[Row, Parent]):
 
     def show(self, parent: Parent, row: Row) -> object:
         """Return a row as the answer to a GET shows it."""
-        return (self.response or self.schema).dump(self._reload(parent, row))
+        return (self.response or self.schema).dump(self.reload(parent, row))
 
     def _require_number(self, parent: Parent, row: Row, writing: Writing) -> None:
         """Raise NumberDiffers if this locked row has another number than the writer expects."""
@@ -355,11 +365,16 @@ class LimitedResource(Resource[Row, Parent]):
 
     def insert(self, parent: Parent, values: dict[str, object]) -> Row:
         """Insert under the parent's lock: else two requests could exceed the limit or share a position."""
+        self.require_room(parent)
+        return super().insert(parent, self.place(self._select_siblings(parent), values))
+
+    def require_room(self, parent: Parent) -> None:
         self.lock_parent(parent)
-        existing = self.model.select().where(self.parent_field == parent)
-        if existing.count() >= self.max_rows:
+        if self._select_siblings(parent).count() >= self.max_rows:
             reject(self.noun, f"No more than {self.max_rows} are allowed.")
-        return super().insert(parent, self.place(existing, values))
+
+    def _select_siblings(self, parent: Parent) -> "peewee.ModelSelect[Row]":
+        return self.model.select().where(self.parent_field == parent)
 
     def lock_parent(self, parent: Parent) -> None:
         lock_row(parent)

@@ -123,7 +123,8 @@ class Part(Generic[Object]):
     `kind` is the noun of the object. `describe` returns the values of the part as the history keeps them; the
     history names its fields "part.field", or "field" without a `name`. `show` returns the part as an answer
     shows it; None: as `describe` does. Values of `secrets` are not kept. `write` changes the part again, for
-    an undo; None: such a change cannot be undone.
+    an undo, with this permission or that of the resource; None: such a change cannot be undone. `fields` are
+    those of a part without a name.
     """
 
     kind: str
@@ -131,7 +132,13 @@ class Part(Generic[Object]):
     describe: Callable[[Object], Mapping[str, object]]
     show: Callable[[Object], object] | None = None
     secrets: Collection[str] = ()
+    fields: Collection[str] = ()
     write: Callable[..., object] | None = None
+    permission: str = ""
+
+    def has(self, name: str) -> bool:
+        """Return whether a field of the history with this name belongs to this part."""
+        return name.startswith(f"{self.name}.") if self.name else name in self.fields
 
     def name_fields(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the values of this part with the names that the history gives to its fields."""

@@ -253,4 +253,4 @@ def _show_with_key(row: Integration) -> object:
     return INTEGRATIONS.show(row.service, row)
 
 
-KEY = Part("integration", "", _describe_key, _show_with_key, ("integration_key",))
+KEY = Part("integration", "", _describe_key, _show_with_key, ("integration_key",), ("integration_key",))

@@ -377,4 +377,4 @@ def _show_dumped(integration: Integration) -> object:
     return SETUP.dump(_show(integration))
 
 
-PART = Part("integration", "source", _describe, _show_dumped, ("secret",), write)
+PART = Part("integration", "source", _describe, _show_dumped, ("secret",), write=write)

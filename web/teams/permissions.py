@@ -7,7 +7,7 @@ from models.tables.teams import Team
 from web.http import access, recording, serialization
 from web.http.auth import viewer
 from web.http.fields import List, Schema, Text, explain
-from web.http.permissions import TEAM_PERMISSIONS
+from web.http.permissions import MANAGER, TEAM_PERMISSIONS
 from web.http.resource import config_transaction
 from web.http.writing import Mode, Part, Writing, begin_change, read_update
 
@@ -58,4 +58,4 @@ def _describe(team: Team) -> dict[str, object]:
     return {"account_permissions": team.account_permissions}
 
 
-PART = Part("team", "permissions", _describe, PERMISSION.dump, write=write)
+PART = Part("team", "permissions", _describe, PERMISSION.dump, write=write, permission=MANAGER)

@@ -19,6 +19,7 @@ from web.http.errors import reject, reject_places
 from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema, explain
 from web.http.permissions import ADMIN, MANAGER, ReadWrite, get_permissions
 from web.http.resource import Resource, attach, is_in_account, lock_row, lock_services
+from web.http.writing import Mode, Writing
 from web.teams.incident_roles import IncidentRoleSchema
 
 
@@ -146,6 +147,10 @@ class Members(Resource[TeamMember, Team]):
             reject("user", "This user is already in the team.")
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values
+
+    def check_return(self, parent: Team, values: dict[str, object]) -> None:
+        # Only who may put the person into the team gives back the rights.
+        self.check_values(self.load(values, Writing(Mode.CREATE)), parent, None)
 
     def get_name(self, row: TeamMember) -> str:
         return get_display_name(row.user)
