@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from models.contacts.recorded import record_created
 from models.domain.enums import OtherContactType
 from models.people import provisioning
 from models.store import bulk
@@ -87,6 +88,7 @@ def subscribe(user: User, found: Subscription, name: str, now: datetime) -> tupl
             user, name, OtherContactType.WEB_PUSH, found.address, now, is_verified=True
         )
         provisioning.create_default_rules(contact, now)
+        record_created(contact, user, now)
     ContactMethod.update(verified_value=found.address).where(ContactMethod.id == contact.id).execute()
     row = {
         "contact": contact.id, "endpoint": found.endpoint, "p256dh": found.p256dh, "auth": found.auth,

@@ -7,6 +7,9 @@ is stored.
 import secrets
 from datetime import datetime, timedelta
 
+from models.changes.record import build_person
+from models.contacts.recorded import record_address
+from models.domain.enums import Way
 from models.people.provisioning import create_default_rules
 from models.store import bulk
 from models.store.ids import digest
@@ -52,6 +55,7 @@ def enter_link_code(contact_type: int, code: str, address: str, now: datetime) -
     changed = ContactMethod.update(linked_to)
     changed.where(ContactMethod.id == found.contact_id).execute()
     linked: ContactMethod = ContactMethod.get_by_id(found.contact_id)
+    record_address(linked, linked.user, build_person(linked.user, Way.LINK), now)
     if found.contact.verified_value is None:
         create_default_rules(linked, now)
     return linked

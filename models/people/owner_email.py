@@ -8,8 +8,11 @@ gets that of the setting.
 import peewee
 import structlog
 
-from models.domain.enums import AccountRole
+from models.changes.record import Actor
+from models.contacts.recorded import record_address
+from models.domain.enums import AccountRole, Way
 from models.people import provisioning
+from models.store.store import store
 from models.tables.accounts import Account, Secret, User, bump_version
 from models.tables.users import ContactMethod
 from runtime.setting_values import BadSetting
@@ -74,7 +77,11 @@ def _change_address(owner: User, email: str) -> None:
     """Change the address and the contacts with it. The operator of the host vouches for the new address."""
     is_same = (ContactMethod.user == owner) & (ContactMethod.value == owner.email)
     contact = {"value": email, "verified_value": email, **ContactMethod.raise_number()}
+    changed = list(ContactMethod.select().where(is_same))
     ContactMethod.update(contact).where(is_same).execute()
+    for row in changed:
+        row.number += 1
+        record_address(row, owner, Actor("TOCSIN_OWNER_EMAIL", Way.SYSTEM), store().now())
     user = {"email": email, "verified_email": email, **User.raise_number()}
     User.update(user).where(User.id == owner.id).execute()
     bump_version(owner.account_id)

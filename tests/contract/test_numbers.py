@@ -44,7 +44,7 @@ WITHOUT_NUMBER = {
     "analytics_get_team_analytics", "analytics_get_user_analytics", "calendars_get_schedule_address",
     "escalation_policies_list_available", "integration_health_list_silent", "schedule_overview_get_on_call",
     "schedule_overview_get_timeline", "contact_codes_send", "contact_codes_show",
-    "contact_codes_verify", "invitations_resend",
+    "contact_codes_verify", "invitations_resend", "changes_undo",
 }  # fmt: skip
 # Creates an object, or shows one that it does not change. Such operations have no condition.
 MAKES = {"create", "invitations", "contacts", "tokens"}
@@ -132,7 +132,7 @@ def assert_refused(ask: Any, row: Row, path: str, body: Any, read_path: str) -> 
     assert refused.status_code == 412, (name(row), refused.text)
     assert dump_all_rows() == rows, name(row)
     assert refused.headers["ETag"] == shown.headers["ETag"], name(row)
-    assert set(refused.json) == {"detail", "number", "current"}, name(row)
+    assert set(refused.json) == {"detail", "number", "current", "changed"}, name(row)
     assert refused.json["number"] == int(shown.headers["ETag"].strip('"')), name(row)
     assert refused.json["current"] == shown.json, name(row)
 

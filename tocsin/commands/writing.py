@@ -3,10 +3,13 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
-from models.changes.record import Actor
+from models.changes.differences import Values, compare
+from models.changes.record import Actor, ChangedObject, Content, add_change
 from models.domain.effects import Author
 from models.domain.enums import AuthorKind, Way
+from models.store.ids import make_short_id
 from models.store.migrate import require_schema
 from models.store.opening import open_store
 from models.store.store import connection, store
@@ -34,6 +37,29 @@ def write_transaction() -> Iterator[Settings]:
     """Do the same, and open a write transaction."""
     with open_for_writing() as settings, store().write_transaction():
         yield settings
+
+
+def record_change(
+    account: int,
+    changed: ChangedObject,
+    action: str,
+    before: Values,
+    after: Values,
+    removed: str | None = None,
+) -> None:
+    """Record that this command changed an object, in the history of its account. Needs a write transaction.
+
+    `before` and `after` are values of fields as the interface shows them. Addresses are not kept.
+    """
+    differences = compare(before, after, ("email",))
+    if differences:
+        content = Content(action, differences, removed)
+        add_change(account, store().now(), COMMAND, changed, content, make_short_id())
+
+
+def format_moment(moment: datetime) -> str:
+    """Return a time as the interface shows it (contract section 1.4)."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def build_author() -> Author:

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from models.changes.record import CREATED
 from models.contacts import invitations
 from models.contacts.messages import create_invitation, find_last_invitation
 from models.domain.channels import USER_EMAIL_CHANNEL
@@ -12,6 +13,7 @@ from models.store.store import store
 from models.tables.accounts import Account, User, get_display_name
 from models.tables.teams import Team, TeamMember
 from web.account.contact_test import TooSoon
+from web.account.members import MEMBERS as ACCOUNT_MEMBERS
 from web.account.members import require_grantable
 from web.account.message_limits import MIN_INTERVAL, count_invitation
 from web.http import access, recording, serialization
@@ -118,6 +120,8 @@ def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     count_invitation(viewer().user, email)
     inviter = get_display_name(viewer().user)
     member = invitations.invite(account, team, email, role, inviter, now(), **person)
+    ACCOUNT_MEMBERS.record(CREATED, account, member.user, {}, ACCOUNT_MEMBERS.describe(member.user))
+    MEMBERS.record(CREATED, team, member, {}, MEMBERS.describe(member))
     recording.record(member.user, "invited", f"as {role.name.lower()} into {team.name}")
     return member
 
@@ -133,5 +137,6 @@ def _add(team: Team, user: User) -> TeamMember:
         return found
     access.require_permission(viewer(), team.id, MEMBERS.permissions.write)
     member = invitations.add_to_team(team, user, now())
+    MEMBERS.record(CREATED, team, member, {}, MEMBERS.describe(member))
     recording.record_rights(user, "team_changed", f"into {team.name}")
     return member

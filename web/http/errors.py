@@ -11,6 +11,8 @@ from typing import NoReturn
 
 from marshmallow.exceptions import SCHEMA
 
+from models.changes.changed_since import ChangedField
+
 Fields = Mapping[str, list[str]]
 
 
@@ -72,15 +74,18 @@ class Throttled(ApiError):
 
 
 class NumberDiffers(ApiError):
-    """Another request changed the object first. The answer has the object as it is now, and its number."""
+    """Another request changed the object first.
+
+    The answer has the object as it is now, its number, and the fields that were changed since.
+    """
 
     status = 412
     detail = "Another request changed this object. Compare with `current`, then use its number in If-Match."
 
-    def __init__(self, number: int, current: object) -> None:
+    def __init__(self, number: int, current: object, changed: list[ChangedField]) -> None:
         super().__init__()
         self.headers = {"ETag": f'"{number}"'}
-        self.members = {"number": number, "current": current}
+        self.members = {"number": number, "current": current, "changed": changed}
 
 
 class Unavailable(ApiError):

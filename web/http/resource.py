@@ -328,7 +328,7 @@ class Resource(Generic[Row, Parent]):
     def _require_number(self, parent: Parent, row: Row, writing: Writing) -> None:
         """Raise NumberDiffers if this locked row has another number than the writer expects."""
         if isinstance(row, NumberedTable):
-            require_number(row.number, writing, lambda: self.show(parent, row))
+            require_number(row, writing, lambda: self.show(parent, row))
 
     def _lock_row(self, row: Row, values: Mapping[str, object]) -> Row:
         """Load and lock the row: checks between fields need values that no other request changes.

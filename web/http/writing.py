@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 
 from flask import request
 
+from models.changes.changed_since import list_changed_since
 from models.changes.differences import compare
 from models.changes.record import CHANGED, ChangedObject, Content
 from models.store.fields import NumberedTable, Table
@@ -104,13 +105,20 @@ def format_etag(number: int) -> str:
     return f'"{number}"'
 
 
-def require_number(number: int, writing: Writing, show: Callable[[], object]) -> None:
+def require_number(row: NumberedTable, writing: Writing, show: Callable[[], object]) -> None:
     """Raise NumberDiffers if the object, whose row is locked, has another number than the writer expects.
 
     `show` returns the object as an answer shows it, for the writer to compare.
     """
-    if writing.expected is not None and number not in writing.expected:
-        raise NumberDiffers(number, show())
+    if writing.expected is not None and row.number not in writing.expected:
+        raise _build_difference(row, writing, show())
+
+
+def _build_difference(row: NumberedTable, writing: Writing, shown: object) -> NumberDiffers:
+    known = max(writing.expected or (), default=None)
+    is_known = known is not None and known < row.number and hasattr(row, "unique_id")
+    changed = list_changed_since(row.unique_id, known) if is_known and known is not None else []
+    return NumberDiffers(row.number, shown, changed)
 
 
 Object = TypeVar("Object", bound=NumberedTable)
@@ -181,7 +189,7 @@ def _raise_number(row: Object, writing: Writing, show: Callable[[Object], object
     current = table.get_or_none(table.id == row.id)
     if current is None:
         raise NotFound
-    raise NumberDiffers(current.number, show(current))
+    raise _build_difference(current, writing, show(current))
 
 
 def raise_number(row: Object) -> Object:

@@ -176,3 +176,17 @@ def test_a_renewed_key_is_recorded_without_its_value_and_never_undone(ask, world
     assert change.fields == [{"field": "integration_key", "secret": True}]
     assert undo(ask, change).status_code == 409
     assert {key, new} & {Integration.get().integration_key} == {new}
+
+
+def test_a_refused_writer_sees_what_was_changed_meanwhile_and_by_whom(ask, world):
+    path = f"{TEAM}/{world.team.unique_id}/services/{world.service.unique_id}/"
+    ask("PATCH", path, {"name": "Kiosk"})
+    ask("PATCH", path, {"name": "Till", "summary": "Kasse"})
+
+    refused = ask("PATCH", path, {"description": "mine"}, headers={"If-Match": '"1"'})
+
+    assert refused.status_code == 412
+    changed = [(each["field"], each["by"]) for each in refused.json["changed"]]
+    assert sorted(changed) == [("name", "Alice"), ("summary", "Alice")]
+    later = ask("PATCH", path, {"description": "mine"}, headers={"If-Match": '"2"'}).json["changed"]
+    assert len(later) == 2

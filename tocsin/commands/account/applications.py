@@ -2,6 +2,8 @@
 
 import click
 
+from models.changes import removed_rows
+from models.changes.record import CREATED, DELETED, ChangedObject
 from models.domain.applications import KINDS
 from models.domain.identity import is_uuid
 from models.services import added_applications
@@ -11,7 +13,7 @@ from tocsin.commands.names import find_account
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_json_list, print_result, print_table
 from tocsin.commands.read_only import open_read_only
-from tocsin.commands.writing import write_transaction
+from tocsin.commands.writing import record_change, write_transaction
 
 
 @click.group()
@@ -39,6 +41,7 @@ def add(unique_id: str, kind: str, account_id: str | None, as_json: bool) -> Non
             added_applications.add(found, known, kind, store().now())
         except added_applications.NotAdded as error:
             raise click.ClickException(str(error)) from None
+        record_change(found.id, _identify(known), CREATED, {}, {"unique_id": known, "kind": kind})
     result = {"account_id": found.account_identifier, "unique_id": known, "kind": kind}
     print_result(result, as_json, f"added {known} as {kind}")
 
@@ -67,9 +70,17 @@ def remove(unique_id: str, account_id: str | None, as_json: bool) -> None:
     with write_transaction():
         found = find_account(account_id)
         of_id = (AddedApplication.account == found) & (AddedApplication.unique_id == known)
-        if not AddedApplication.delete().where(of_id).execute():
+        row = AddedApplication.get_or_none(of_id)
+        if row is None:
             raise click.ClickException(f"{known} was not added")
+        before = {"unique_id": known, "kind": row.kind}
+        record_change(found.id, _identify(known), DELETED, before, {}, removed_rows.seal(row))
+        row.delete_instance()
     print_result({"unique_id": known, "action": "removed"}, as_json, f"removed {known}")
+
+
+def _identify(unique_id: str) -> ChangedObject:
+    return ChangedObject("added application", unique_id, "", 1)
 
 
 def _check_id(unique_id: str) -> str:

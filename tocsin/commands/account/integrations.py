@@ -2,6 +2,7 @@
 
 import click
 
+from models.changes.record import CREATED, ChangedObject
 from models.people import provisioning
 from models.store.store import store
 from tocsin.commands.kinds import EVENT_APIS, HEARTBEAT_KIND, TOOLS, KindType
@@ -9,7 +10,7 @@ from tocsin.commands.names import SERVICE, find, find_owner
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_result
 from tocsin.commands.read_only import BadArguments
-from tocsin.commands.writing import write_transaction
+from tocsin.commands.writing import record_change, write_transaction
 
 MAX_NAME = 255
 
@@ -36,6 +37,9 @@ def add(service_name: str, name: str, kind: str, account_id: str | None, as_json
         made = provisioning.create_integration(
             service, name[:MAX_NAME], application.unique_id, owner, store().now()
         )
+        changed = ChangedObject("integration", made.unique_id, made.name, 1, team=service.team_id)
+        after = {"name": made.name, "application": made.application}
+        record_change(service.team.account_id, changed, CREATED, {}, after)
     url = f"{settings.public_url}/api/integration/{kind}/{made.integration_key}/"
     result = {
         "unique_id": made.unique_id,

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import click
 
+from models.changes.record import CHANGED, CREATED, ChangedObject
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import bump_version
@@ -13,7 +14,7 @@ from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_result
 from tocsin.commands.read_only import BadArguments
 from tocsin.commands.times import DurationType
-from tocsin.commands.writing import write_transaction
+from tocsin.commands.writing import format_moment, record_change, write_transaction
 
 LONGEST = timedelta(days=30)
 MAX_NAME = 255
@@ -43,7 +44,14 @@ def start(service_name: str, duration: timedelta, name: str, account_id: str | N
             start_time=now,
             end_time=now + duration,
         )
-        MaintenanceService.create(unique_id=make_uuid(), maintenance=window, service=service)
+        of_service = MaintenanceService.create(unique_id=make_uuid(), maintenance=window, service=service)
+        after = {
+            "name": window.name,
+            "start_time": format_moment(now),
+            "end_time": format_moment(window.end_time),
+            "services": [{"unique_id": of_service.unique_id, "service": service.unique_id}],
+        }
+        record_change(service.team.account_id, _identify(window, 1), CREATED, {}, after)
         bump_version(service.team.account_id)
     print_result(
         {
@@ -81,7 +89,11 @@ def end(service_name: str, account_id: str | None, as_json: bool) -> None:
         ]
         if not found:
             raise BadArguments(f"{service.name} alone has no open maintenance window")
-        Maintenance.update(end_time=now).where(Maintenance.id.in_([row.id for row in found])).execute()
+        for row in found:
+            changed = {"end_time": now, **Maintenance.raise_number()}
+            Maintenance.update(changed).where(Maintenance.id == row.id).execute()
+            before, after = ({"end_time": format_moment(at)} for at in (row.end_time, now))
+            record_change(service.team.account_id, _identify(row, row.number + 1), CHANGED, before, after)
         bump_version(service.team.account_id)
     ended = [row.unique_id for row in found]
     print_result(
@@ -89,6 +101,10 @@ def end(service_name: str, account_id: str | None, as_json: bool) -> None:
         as_json,
         f"{service.name}: {len(ended)} maintenance window{'s' * (len(ended) > 1)} ended",
     )
+
+
+def _identify(window: Maintenance, number: int) -> ChangedObject:
+    return ChangedObject("maintenance", window.unique_id, window.name, number, team=window.team_id)
 
 
 def _has_one_service(window: Maintenance) -> bool:

@@ -2,6 +2,8 @@
 
 import click
 
+from models.changes import removed_rows
+from models.changes.record import CREATED, DELETED, ChangedObject
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.stakeholders import StakeholderAddress
@@ -9,7 +11,7 @@ from tocsin.commands.names import check_address, find_account
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_json_list, print_result, print_table, to_printable
 from tocsin.commands.read_only import open_read_only
-from tocsin.commands.writing import write_transaction
+from tocsin.commands.writing import record_change, write_transaction
 
 
 @click.group()
@@ -43,13 +45,14 @@ def add_stakeholder(email: str, name: str, account_id: str | None, as_json: bool
         address = check_address(email).lower()
         if StakeholderAddress.get_or_none(account=account, email=address) is not None:
             raise click.ClickException(to_printable(f"{email} is in the list already"))
-        StakeholderAddress.create(
+        added = StakeholderAddress.create(
             unique_id=make_uuid(),
             creation_date=store().now(),
             account=account,
             email=address,
             name=name[:255],
         )
+        record_change(account.id, _identify(added), CREATED, {}, {"email": address, "name": name[:255]})
     print_result({"email": address, "name": name[:255]}, as_json)
 
 
@@ -64,5 +67,11 @@ def remove_stakeholder(email: str, account_id: str | None, as_json: bool) -> Non
         row = StakeholderAddress.get_or_none(account=account, email=address)
         if row is None:
             raise click.ClickException(to_printable(f"{email} is not in the list"))
+        before = {"email": address, "name": row.name}
+        record_change(account.id, _identify(row), DELETED, before, {}, removed_rows.seal(row))
         row.delete_instance()
     print_result({"removed": address}, as_json)
+
+
+def _identify(row: StakeholderAddress) -> ChangedObject:
+    return ChangedObject("stakeholder", row.unique_id, row.name, row.number)

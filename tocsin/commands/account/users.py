@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from models.changes.record import CHANGED, CREATED, ChangedObject
 from models.contacts import invitations
 from models.domain.channels import USER_EMAIL_CHANNEL
 from models.domain.enums import AccountRole
@@ -18,7 +19,7 @@ from tocsin.commands.names import TEAM, check_address, find, find_account, find_
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_result, to_printable
 from tocsin.commands.read_only import BadArguments
-from tocsin.commands.writing import COMMAND, build_author, open_for_writing, write_transaction
+from tocsin.commands.writing import COMMAND, build_author, open_for_writing, record_change, write_transaction
 from tocsin.server.sign_in_url import build_sign_in_url
 
 # An account always has exactly one owner, so no user is added as an owner.
@@ -72,6 +73,8 @@ def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> No
         user_row = provisioning.create_user(
             found, check_address(email), AccountRole[role.upper()], now, is_verified=True
         )
+        after = {"role": user_row.role, "email": email}
+        record_change(found.id, _identify(user_row, 1), CREATED, {}, after)
     print_result(
         {"account_id": found.account_identifier, "username": user_row.username, "role": role}, as_json
     )
@@ -129,7 +132,10 @@ def rename_user(email: str, name: str, account_id: str | None, as_json: bool) ->
         raise BadArguments("the name must not be empty")
     with write_transaction():
         found = find_user(email, account_id)
-        User.update(first_name=first_name, last_name=last_name).where(User.id == found.id).execute()
+        before = {"first_name": found.first_name, "last_name": found.last_name}
+        after = {"first_name": first_name, "last_name": last_name}
+        User.update({**after, **User.raise_number()}).where(User.id == found.id).execute()
+        record_change(found.account_id, _identify(found, found.number + 1), CHANGED, before, after)
         bump_version(found.account_id)
     print_result(
         {"username": found.username, "first_name": first_name, "last_name": last_name},
@@ -170,6 +176,10 @@ def remove_user(email: str, yes: bool, account_id: str | None, as_json: bool) ->
         as_json,
         f"removed {found.email}",
     )
+
+
+def _identify(user: User, number: int) -> ChangedObject:
+    return ChangedObject("account member", user.unique_id, get_display_name(user), number, user=user.id)
 
 
 def _lock_services(user: User) -> None:

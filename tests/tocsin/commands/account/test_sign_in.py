@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from models.links.signed_links import get_signer
-from models.sign_in import links, passwords, sessions
+from models.sign_in import audit, links, passwords, sessions
 from models.store.store import store
 from models.tables.accounts import User
 from models.tables.changes import Change
@@ -72,5 +72,5 @@ def test_the_start_shows_a_link_until_the_owner_has_signed_in(world, home, monke
 
     with store().write_transaction():
         owner = User.get_by_id(world.alice.id)
-        Change.create(account=owner.account, at=store().now(), action="signed_in", user=owner, actor="x")
+        audit.record(owner, "signed_in", store().now())
     assert first_start.find_first_sign_in(settings) == ""
