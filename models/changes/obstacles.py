@@ -14,6 +14,7 @@ _NEVER: Mapping[tuple[str, str], str] = {
     ("token", CHANGED): "Tokens are not undone.",
     ("token", DELETED): "A revoked token does not come back. Create another one.",
 }
+TOO_MUCH = "It is too much to be kept, so the deletion cannot be undone."
 NO_OBJECT = "This is not a change of the configuration."
 UNDONE = "It has been undone already."
 NOT_KEPT = "It was too long to be kept, so it cannot be undone."
@@ -35,6 +36,11 @@ class Recorded(Protocol):
     def removed(self) -> str | None: ...
     @property
     def undone_by(self) -> str | None: ...
+
+
+def find_deletion_obstacle(kind: str) -> str | None:
+    """Return in a sentence why deletions of this kind are never undone; None: they are."""
+    return _NEVER.get((kind, DELETED))
 
 
 def find_obstacle(change: Recorded) -> str | None:

@@ -18,12 +18,18 @@ from models.changes.sealing import decrypt, encrypt
 from models.store.fields import NumberedTable, Table, UtcField
 from models.store.peewee_internals import get_fields, get_referred, get_table_name, get_values, list_backrefs
 from models.tables.accounts import CustomRole
-from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.outbound import OutboundTarget
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertGroupingPolicy, AlertRule, OutgoingRule
 from models.tables.schedules import Schedule, ScheduleOverride
-from models.tables.services import AddedApplication, Integration, Service, SourceSetup
+from models.tables.services import (
+    AddedApplication,
+    Integration,
+    Maintenance,
+    MaintenanceService,
+    Service,
+    SourceSetup,
+)
 from models.tables.stakeholders import StakeholderAddress
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, TeamMember
@@ -46,6 +52,8 @@ def name_table(table: type[Table]) -> str:
 
 # Rows that one deletion may remove to be undone. A schedule has at most 2,000 overrides.
 MAX_ROWS = 3_000
+# Encrypted, they are a third longer.
+MAX_PACKED_BYTES = MAX_BYTES * 3 // 4 - 100
 # Columns that do not come back: whether an address was verified, and what workers last did.
 FORGOTTEN: Mapping[type[Table], Mapping[str, object]] = {
     ContactMethod: {"verified_value": None},
@@ -76,12 +84,18 @@ class Removed:
 def seal(row: Table) -> str | None:
     """Return what the deletion of this row removes, encrypted; None: it is too much to keep."""
     try:
-        removed = collect(row)
+        packed = pack(collect(row))
     except TooLarge:
         return None
+    return encrypt(packed)
+
+
+def pack(removed: Removed) -> bytes:
+    """Return removed rows as compressed JSON. Raise TooLarge if they are too long to keep."""
     packed = zlib.compress(orjson.dumps({"rows": removed.rows, "emptied": removed.emptied}))
-    sealed = encrypt(packed)
-    return sealed if len(sealed) <= MAX_BYTES else None
+    if len(packed) > MAX_PACKED_BYTES:
+        raise TooLarge
+    return packed
 
 
 def open_sealed(sealed: str) -> Removed:

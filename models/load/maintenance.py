@@ -6,7 +6,7 @@ from datetime import datetime
 from models.domain.facts import WindowFacts
 from models.load.time_zones import report_unknown_zone
 from models.store.prepared import Prepared, bind, in_bound
-from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Maintenance, MaintenanceService
 
 _WINDOWS = Prepared(
     lambda: (

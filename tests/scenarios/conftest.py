@@ -17,9 +17,8 @@ from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
-from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Message
-from models.tables.services import Service
+from models.tables.services import Maintenance, MaintenanceService, Service
 from models.tables.timers import Timer
 from models.write.apply import apply
 from runtime.settings import load

@@ -11,7 +11,7 @@ from models.people import provisioning
 from models.tables.accounts import bump_version
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.incidents import Incident, IncidentNote
-from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Maintenance, MaintenanceService
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.rules import RuleAction, accept_from_router, action, add_router, add_router_rule, add_rule

@@ -18,10 +18,9 @@ from models.store.store import connection, db
 from models.tables.accounts import User, bump_version, get_display_name
 from models.tables.events import Event, list_reasons
 from models.tables.incidents import Incident, IncidentLog
-from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Notification
 from models.tables.schedules import ScheduleOverride
-from models.tables.services import Integration, Service
+from models.tables.services import Integration, Maintenance, MaintenanceService, Service
 from models.tables.teams import Sla
 from models.tables.users import ForwardingRule, NotificationRule
 from pipeline.sources.reading import generic

@@ -91,7 +91,7 @@ def _name(change: Change) -> str:
 
 
 @contextmanager
-def _act_with(permission: str) -> Iterator[None]:
+def act_with(permission: str) -> Iterator[None]:
     """Let the viewer do what an operation with this permission does. Each access is checked for it."""
     before = g.viewer
     g.viewer = replace(before, permission=permission)
@@ -107,7 +107,7 @@ def _find_row(kind: Kind, change: Change, permission: str) -> tuple[Table, Numbe
     row = table.get_or_none(table.unique_id == change.object_id)
     if row is None:
         raise Conflict(detail=f"{_name(change)}: {GONE}")
-    with _act_with(permission):
+    with act_with(permission):
         return kind.resource.find_row(**kind.get_ids(row))
 
 
@@ -122,7 +122,7 @@ def _delete_again(kind: Kind, change: Change) -> None:
     children = _list_later_children(row)
     if children:
         raise Conflict(detail=f"{_name(change)}: {HAS_CHILDREN.format(', '.join(children))}")
-    with _act_with(permission):
+    with act_with(permission):
         resource.delete(parent, row, Writing(Mode.DELETE))
 
 
@@ -157,7 +157,7 @@ def _write_back(kind: Kind, change: Change) -> list[LeftField]:
             left += _write_part_back(kind, change, part, found, bool(values))
     left += sorted({each["field"] for each in change.fields} - taken)
     if values:
-        with _act_with(permission):
+        with act_with(permission):
             writing = Writing(Mode.PATCH, Profile.CLIENT)
             resource.write(parent, row, resource.load(values, writing), writing)
     if len(set(left)) == len({each["field"] for each in change.fields}):
@@ -175,7 +175,7 @@ def _write_part_back(
     _, row = _find_row(kind, change, permission)
     values, left = revert(part.name_fields(part.describe(row)), found)
     if values:
-        with _act_with(permission):
+        with act_with(permission):
             prefix = f"{part.name}." if part.name else ""
             part.write(
                 row, {name.removeprefix(prefix): value for name, value in values.items()}, Writing(Mode.PATCH)
@@ -201,7 +201,7 @@ def _bring_back(kind: Kind, change: Change) -> None:
         raise Conflict(detail=f"{_name(change)}: What it belongs to no longer exists.")
     if resource.model.get_or_none(resource.model.unique_id == change.object_id) is not None:
         raise Conflict(detail=f"{_name(change)}: {IN_THE_WAY}")
-    with _act_with(resource.get_permission("create")):
+    with act_with(resource.get_permission("create")):
         parent = resource.get_parent(**kind.get_parent_ids(parent))
         resource.require_write(parent)
         resource.require_room(parent)

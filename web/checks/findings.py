@@ -15,8 +15,7 @@ from models.load.oncall_config import build_oncall_config, build_policy
 from models.load.schedules import list_usernames
 from models.store.prepared import in_list
 from models.tables.accounts import Account, User, get_display_name
-from models.tables.maintenance import Maintenance
-from models.tables.services import Service
+from models.tables.services import Maintenance, Service
 from models.tables.teams import EscalationPolicy, Team
 from models.tables.users import ContactMethod
 from schedules.escalation import step_checks

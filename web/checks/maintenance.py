@@ -8,8 +8,7 @@ import peewee
 from models.domain.enums import ServiceStatus
 from models.store.prepared import in_list
 from models.tables.events import Entity, Event
-from models.tables.maintenance import Maintenance
-from models.tables.services import Integration, Service
+from models.tables.services import Integration, Maintenance, Service
 from schedules.oncall.shifts import format_local
 from web.checks.finding import Finding
 

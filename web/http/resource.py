@@ -243,7 +243,7 @@ class Resource(Generic[Row, Parent]):
                     locked = lock_row(row)
                     self._require_number(parent, locked, writing)
                     before = self._describe_stored(parent, row, locked)
-                    removed = removed_rows.seal(row) if self.can_return else None
+                    removed = removed_rows.seal(locked) if self.can_return else None
                     self.record(DELETED, parent, row, before, {}, removed)
                 self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.

@@ -5,8 +5,7 @@ from typing import Any
 from marshmallow import fields, pre_load, validate
 
 from models.store.ids import make_uuid
-from models.tables.maintenance import Maintenance, MaintenanceService
-from models.tables.services import Service
+from models.tables.services import Maintenance, MaintenanceService, Service
 from models.tables.teams import Team
 from web.http.errors import reject, reject_places
 from web.http.fields import (

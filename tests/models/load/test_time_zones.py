@@ -8,7 +8,7 @@ import structlog
 from models.load.maintenance import load_windows
 from models.load.schedules import load_schedule_facts
 from models.store.ids import make_uuid
-from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Maintenance, MaintenanceService
 from tests.support.schedules import stored
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from models.people import provisioning
-from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Maintenance, MaintenanceService
 from tests.support.offenders import list_offenders
 
 START, END = "2026-03-08T22:00:00Z", "2026-03-08T23:30:00Z"

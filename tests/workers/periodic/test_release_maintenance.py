@@ -13,9 +13,8 @@ from models.store.store import connection
 from models.tables.accounts import bump_version
 from models.tables.events import Entity, Event, list_reasons
 from models.tables.incidents import Incident
-from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Message
-from models.tables.services import Service
+from models.tables.services import Maintenance, MaintenanceService, Service
 from tests.support.alerts import accept, list_rows
 from workers.alerts import lane_actors, process_lane
 from workers.alerts.batches import BatchSize

@@ -8,7 +8,7 @@ from models.changes.record import CHANGED, CREATED, ChangedObject
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import bump_version
-from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Maintenance, MaintenanceService
 from tocsin.commands.names import SERVICE, find
 from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_result

@@ -6,6 +6,7 @@ TAGS: Mapping[str, str] = {
     "Alert rules": "Rules of an integration: they change its alerts, or suppress them.",
     "Alerts": "Send alerts and pings, and see what became of them. Dead letters, simulation.",
     "Analytics": "Numbers of incidents, and mean times until they are acknowledged and resolved.",
+    "Changes": "The history of the configuration: who changed what, and undo.",
     "Contact methods": "Addresses at which a person can be notified, with verification and test messages.",
     "Custom roles": "Additional permissions for members of the account.",
     "Escalation policies": "Who is notified of an incident, in which order, and after how many minutes.",

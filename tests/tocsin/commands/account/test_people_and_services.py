@@ -10,9 +10,8 @@ from models.domain.enums import AccountRole, MessageKind, TeamRole
 from models.people import provisioning
 from models.tables.accounts import User
 from models.tables.changes import Change
-from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.notifications import Message
-from models.tables.services import Integration
+from models.tables.services import Integration, Maintenance, MaintenanceService
 from models.tables.teams import TeamMember
 from tests.support.stores import get_settings
 from tocsin.cli import Commands

@@ -14,12 +14,11 @@ from models.store.ids import make_uuid
 from models.store.store import db
 from models.tables.accounts import User
 from models.tables.events import Event, Receipt
-from models.tables.maintenance import Maintenance
 from models.tables.notifications import Notification
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertRule
 from models.tables.schedules import ScheduleOverride
-from models.tables.services import Service, SourceSetup
+from models.tables.services import Maintenance, Service, SourceSetup
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 from runtime.settings import list_values, load
