@@ -447,7 +447,7 @@ ROUTES: tuple[Route, ...] = (
     route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/secret/", outbound.renew_secret, permission="integration_write", response=outbound.SECRET, is_numbered=True, has_condition=True),
     route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/", outbound.list_deliveries, permission="integration_read", response=outbound.DELIVERIES),
     route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/<delivery_id>/resend/", outbound.resend, permission="integration_write", status=201, response=outbound.DELIVERY, rate_limits=outbound.RESEND_LIMITS),
-    route("Changes", "GET", "/api/tocsin/deletion/", deletion.show, permission=MEMBER, query=deletion.QUERY, response=deletion.DELETION),
+    route("Changes", "GET", "/api/tocsin/objects/<object_id>/deletion/", deletion.show, permission=MEMBER, response=deletion.DELETION),
     route("Changes", "POST", "/api/tocsin/changes/<change_id>/undo/", changes.undo, permission=MEMBER, response=changes.UNDO),
     *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),
     route("Escalation policies", "POST", "/api/tocsin/drills/", drills.create, permission="incident_write", status=201, body=drills.NEW_DRILL, response=drills.DRILL, rate_limits=drills.LIMITS),

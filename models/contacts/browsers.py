@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from models.contacts.recorded import record_created
 from models.domain.enums import OtherContactType
 from models.people import provisioning
+from models.people.recorded_contacts import record_created
 from models.store import bulk
 from models.store.ids import digest
 from models.store.store import store

@@ -8,9 +8,9 @@ import secrets
 from datetime import datetime, timedelta
 
 from models.changes.record import build_person
-from models.contacts.recorded import record_address
 from models.domain.enums import Way
 from models.people.provisioning import create_default_rules
+from models.people.recorded_contacts import record_address
 from models.store import bulk
 from models.store.ids import digest
 from models.tables.users import ContactLink, ContactMethod

@@ -9,9 +9,9 @@ import peewee
 import structlog
 
 from models.changes.record import Actor
-from models.contacts.recorded import record_address
 from models.domain.enums import AccountRole, Way
 from models.people import provisioning
+from models.people.recorded_contacts import record_address
 from models.store.store import store
 from models.tables.accounts import Account, Secret, User, bump_version
 from models.tables.users import ContactMethod

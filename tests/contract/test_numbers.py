@@ -44,7 +44,7 @@ WITHOUT_NUMBER = {
     "analytics_get_team_analytics", "analytics_get_user_analytics", "calendars_get_schedule_address",
     "escalation_policies_list_available", "integration_health_list_silent", "schedule_overview_get_on_call",
     "schedule_overview_get_timeline", "contact_codes_send", "contact_codes_show",
-    "contact_codes_verify", "invitations_resend", "changes_undo",
+    "contact_codes_verify", "invitations_resend", "changes_undo", "deletion_show",
 }  # fmt: skip
 # Creates an object, or shows one that it does not change. Such operations have no condition.
 MAKES = {"create", "invitations", "contacts", "tokens"}

@@ -48,6 +48,10 @@ PERSON = ("/api/account/members/<username>/", "/api/account/users/<username>/")
 TEAM_MEMBERS = "/api/account/teams/<team_id>/members/"
 
 
+# The object of the sample is a custom role, and the right is that to change the object.
+OF_A_CUSTOM_ROLE = ("/api/tocsin/objects/<object_id>/deletion/", "/api/tocsin/changes/<change_id>/undo/")
+
+
 def list_allowed_by_route(route: Any) -> set[str]:
     """Return the roles that may use a route."""
     allowed = list_allowed(route.permission)
@@ -57,6 +61,8 @@ def list_allowed_by_route(route: Any) -> set[str]:
     if (route.method, route.path) == ("POST", TEAM_MEMBERS):
         # Only admins and members of the team put a person into it.
         return allowed - {"writer"}
+    if route.path in OF_A_CUSTOM_ROLE:
+        return ADMINS
     of_account = route.path == INVITATION or route.path.startswith(ROLES)
     return allowed & (ADMINS | {"reader", "writer"}) if of_account else allowed
 

@@ -1,27 +1,20 @@
-"""What a deletion would remove, before it is made (under /api/tocsin/deletion/): contract section 4.12."""
+"""What a deletion would remove, before it is made (under /api/tocsin/objects/): contract section 4.12."""
 
 from collections import Counter
 from collections.abc import Mapping
 
-from flask import request
 from marshmallow import fields
 
 from models.changes import removed_rows
 from models.changes.obstacles import TOO_MUCH, find_deletion_obstacle
 from models.store.fields import NumberedTable
-from web.changes.kinds import find_kind
+from web.changes.kinds import has_ids, list_kinds
 from web.changes.undo import act_with
-from web.http import access, serialization
-from web.http.errors import reject
-from web.http.fields import Boolean, Number, Reference, Schema, Text, explain
+from web.http.errors import NotFound
+from web.http.fields import Boolean, Number, Schema, Text, explain
 
 
-class DeletionQuerySchema(Schema):
-    kind = Text(required=True, metadata=explain("The noun of the object, for example `service`."))
-    object = Reference(required=True, blank=False, metadata=explain("The unique_id of the object."))
-
-
-class CountSchema(Schema):
+class DeletedCountSchema(Schema):
     kind = Text(dump_only=True, metadata=explain("The noun of the objects."))
     count = Number(dump_only=True, metadata=explain("How many objects."))
 
@@ -32,12 +25,12 @@ class DeletionSchema(Schema):
     kind = Text(dump_only=True, metadata=explain("The noun of the object."))
     name = Text(dump_only=True, metadata=explain("The name of the object."))
     removed = fields.List(
-        fields.Nested(CountSchema),
+        fields.Nested(DeletedCountSchema),
         dump_only=True,
         metadata=explain("The objects that are deleted with it, by kind."),
     )
     emptied = fields.List(
-        fields.Nested(CountSchema),
+        fields.Nested(DeletedCountSchema),
         dump_only=True,
         metadata=explain("The objects that lose their reference to it, by kind."),
     )
@@ -49,24 +42,22 @@ class DeletionSchema(Schema):
     )
 
 
-QUERY = DeletionQuerySchema()
 DELETION = DeletionSchema()
 
 
-def show() -> dict[str, object]:
-    """Show what the deletion of an object would remove, and whether an undo would bring it back.
+def show(object_id: str) -> dict[str, object]:
+    """Get what the deletion of an object would remove.
 
-    Incidents, alerts and messages never come back.
+    The answer says whether an undo would bring it back. Incidents, alerts and messages never come back.
     """
-    values = serialization.load(QUERY, request.args.to_dict())
-    kind = find_kind(values["kind"])
-    if kind is None:
-        reject("kind", "There are no objects of this kind.")
-    resource = kind.resource
-    row = access.find(resource.model.select(), resource.model.unique_id, values["object"])
-    with act_with(resource.get_permission("destroy")):
-        _, found = resource.find_row(**kind.get_ids(row))
-    return _describe(values["kind"], found, resource.get_name(found))
+    for noun, kind in list_kinds().items():
+        table = kind.resource.model
+        row = table.get_or_none(table.unique_id == object_id) if has_ids(table) else None
+        if row is not None:
+            with act_with(kind.resource.get_permission("destroy")):
+                _, found = kind.resource.find_row(**kind.get_ids(row))
+            return _describe(noun, found, kind.resource.get_name(found))
+    raise NotFound
 
 
 def _describe(kind: str, row: NumberedTable, name: str) -> dict[str, object]:

@@ -4,11 +4,12 @@ They come from the resources of web/routes.py and from PARTS, so that a new reso
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+import peewee
 from flask import current_app
 
 from models.store.fields import NumberedTable, Table
@@ -90,7 +91,17 @@ class Kind:
 
 def find_kind(noun: str) -> Kind | None:
     """Return the kind with this noun; None: the history knows no such objects."""
-    return _list_kinds(current_app.config["ROUTES"]).get(noun)
+    return list_kinds().get(noun)
+
+
+def list_kinds() -> Mapping[str, Kind]:
+    """Return the kinds by their nouns."""
+    return _list_kinds(current_app.config["ROUTES"])
+
+
+def has_ids(table: type[Table]) -> bool:
+    """Return whether the rows of a table have unique_ids that the interface shows. Tokens have none."""
+    return isinstance(getattr(table, "unique_id", None), peewee.Field)
 
 
 @lru_cache(maxsize=2)

@@ -8,6 +8,7 @@ import pytest
 from models.domain.applications import GENERIC, HEARTBEAT, KINDS
 from models.domain.enums import WorkState
 from models.store.ids import make_uuid
+from models.tables.changes import Change
 from models.tables.events import Receipt
 from tests.support import stores
 from tests.support.dead_letters import ERROR
@@ -234,6 +235,8 @@ def create_samples(ask: Any, world: World) -> Samples:
     make("contact_id", f"{user}contacts/", "contact")
     created = make("custom_role_id", "/api/account/customroles/", "custom_role")
     ask("PATCH", f"/api/account/customroles/{created['unique_id']}/", {"name": "Keeper"})
+    ids["change_id"] = Change.select(Change.unique_id).order_by(Change.id.desc()).scalar()
+    ids["object_id"] = created["unique_id"]
     make("forwarding_rule_id", f"{user}forwarding_rules/", "forwarding_rule")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("token_id", "/api/tocsin/tokens/", "token", who="bob")

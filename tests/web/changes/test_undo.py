@@ -193,18 +193,16 @@ def test_a_refused_writer_sees_what_was_changed_meanwhile_and_by_whom(ask, world
 
 
 def test_a_deletion_can_be_seen_before_it_is_made(ask, world):
-    path = f"/api/tocsin/deletion/?kind=service&object={world.service.unique_id}"
+    path = f"/api/tocsin/objects/{world.service.unique_id}/deletion/"
 
     shown = ask("GET", path).json
     assert (shown["name"], shown["can_undo"], shown["why_not"]) == (world.service.name, True, "")
     assert {"kind": "integration", "count": 1} in shown["removed"]
     assert ask("GET", path, who="bob").status_code == 403
     assert ask("GET", path, who="mallory").status_code == 404
-    team = ask("GET", f"/api/tocsin/deletion/?kind=team&object={world.team.unique_id}").json
+    team = ask("GET", f"/api/tocsin/objects/{world.team.unique_id}/deletion/").json
     assert (team["can_undo"], team["why_not"]) == (False, "A deleted team does not come back.")
 
 
-def test_a_deletion_of_no_kind_or_object_is_refused_by_name(ask, world):
-    unknown = ask("GET", f"/api/tocsin/deletion/?kind=car&object={world.service.unique_id}")
-    assert (unknown.status_code, list(unknown.json["errors"])) == (400, ["kind"])
-    assert ask("GET", "/api/tocsin/deletion/?kind=service").status_code == 400
+def test_the_deletion_of_what_does_not_exist_is_not_found(ask):
+    assert ask("GET", "/api/tocsin/objects/00000000-0000-4000-8000-000000000000/deletion/").status_code == 404

@@ -14,7 +14,7 @@ WORDS = {
     "GET": {"Get", "List", "Accept"},
     "POST": {
         "Accept", "Assign", "Count", "Create", "Give", "Invite", "List", "Merge", "Remove", "Replace",
-        "Replay", "Send", "Separate", "Simulate", "Snooze", "Try", "Verify",
+        "Replay", "Send", "Separate", "Simulate", "Snooze", "Try", "Undo", "Verify",
     },
     "PUT": {"Update", "Move"},
     "PATCH": {"Update"},
