@@ -12,11 +12,10 @@ from models.tables.accounts import get_display_name
 from models.tables.schedules import ShiftSwap
 from pipeline.messages.times import format_time
 from web.http.auth import Viewer, now
-from web.http.errors import ApiError, Forbidden, NotFound
+from web.http.errors import ApiError, Forbidden, NotFound, describe_refusal
 from web.oncall.schedule_overview import access_schedule
 from web.pages.base import redirect_to, render_page
 from web.pages.console import swaps
-from web.pages.console.operations import describe_refusal
 
 # What a link can do; the page of the schedule also confirms and withdraws.
 CHOICES = ("accept", "decline")
