@@ -4,7 +4,7 @@ All answers come from the functions that also select people to notify (schedules
 schedules/escalation/targets.py). They need a constant number of queries.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from flask import request
@@ -23,7 +23,7 @@ from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.shifts import FullShift
 from web.http import access, serialization
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.http.fields import List, Moment, QueryMoment, Schema, Text, UserSchema, WordSet, explain
 from web.oncall.schedule_problems import (
@@ -33,6 +33,7 @@ from web.oncall.schedule_problems import (
     ScheduleView,
     limit_requests,
 )
+from web.oncall.schedules import SCHEDULES
 
 DAY = timedelta(days=1)
 DEFAULT_PERIOD = 30 * DAY
@@ -155,8 +156,14 @@ ON_CALL = ScheduleOnCallSchema()
 
 def get_timeline(schedule_id: str) -> dict[str, object]:
     """Get the shifts, gaps and conflicts of a schedule over a time."""
+    return load_timeline(viewer(), schedule_id, request.args)
+
+
+@operation("schedule_read")
+def load_timeline(who: Viewer, schedule_id: str, query: Mapping[str, str]) -> dict[str, object]:
+    """Return the shifts of a schedule over the time that a query names, with the problems that it names."""
     row = access_schedule(schedule_id)
-    included, start, end = _read_period()
+    included, start, end = _read_period(query)
     view = ScheduleView.load(row, start, end)
     work = shifts.estimate_work([view.schedule], start, end)
     if work > shifts.MAX_WORK:
@@ -182,24 +189,64 @@ def get_timeline(schedule_id: str) -> dict[str, object]:
 
 def get_on_call(schedule_id: str) -> dict[str, object]:
     """Get who is on call in a schedule at a time. The answer also says until when, and who is next."""
+    return find_on_call(viewer(), schedule_id, request.args)
+
+
+@operation("schedule_read")
+def find_on_call(who: Viewer, schedule_id: str, query: Mapping[str, str]) -> dict[str, object]:
+    """Return who is on call in a schedule at the time that a query names, with the problems that it names."""
     row = access_schedule(schedule_id)
-    query = serialization.load(MOMENT_QUERY, request.args)
-    at: datetime = query.get("at") or now()
-    included: frozenset[str] = query.get("include", frozenset())
+    values = serialization.load(MOMENT_QUERY, query)
+    at: datetime = values.get("at") or now()
+    included: frozenset[str] = values.get("include", frozenset())
     view = ScheduleView.load(row, at, at + LOOKAHEAD)
-    config = OnCallConfig(
-        people=build_people_on_call(view.users.values(), at), schedules={row.unique_id: view.schedule}
-    )
     with limit_requests(included, 0):
         most = shifts.MAX_WORK if included else MAX_WORK
-        current = find_current(view.schedule, config, at, most)
-        users = {user.id: user for user in view.users.values()}
-        users |= _load_users(current.list_rows() - users.keys())
+        ((current, users),) = _find_all([view], at, most)
         found = view.list_shifts(at, current.until) if included else []
         return {
             **show_on_call(view.schedule, current, users),
             **view.find_problems(included, found, at, current.until, MAX_CONFLICTS),
         }
+
+
+@operation("schedule_read")
+def list_on_call(who: Viewer, *, start: int, most: int) -> list[tuple[Schedule, dict[str, object]]]:
+    """Return who is on call now in the schedules that the viewer may read, by team and name.
+
+    Each is as in the answer about one schedule, without problems; all together need a constant number of
+    queries. `start` is the place of the first one, from 0.
+    """
+    visible = SCHEDULES.select_visible(who)
+    rows = schedule_overview.list_page(visible, start, most)
+    views = ScheduleView.load_all(rows, now(), now() + LOOKAHEAD)
+    found = _find_all(views, now(), MAX_WORK)
+    return [
+        (view.row, show_on_call(view.schedule, current, users))
+        for view, (current, users) in zip(views, found, strict=True)
+    ]
+
+
+def _find_all(
+    views: Sequence[ScheduleView], at: datetime, most: int
+) -> list[tuple[CurrentOnCall, dict[int, User]]]:
+    """Return who is on call in each of these schedules, and the people by row number: those of all of them.
+
+    `most` is the limit of the work for each schedule.
+    """
+    users = {user.id: user for view in views for user in view.users.values()}
+    people = build_people_on_call(users.values(), at)
+    found = [
+        find_current(
+            view.schedule,
+            OnCallConfig(people=people, schedules={view.row.unique_id: view.schedule}),
+            at,
+            most,
+        )
+        for view in views
+    ]
+    users |= _load_users({row for current in found for row in current.list_rows()} - users.keys())
+    return [(current, users) for current in found]
 
 
 def show_on_call(
@@ -259,8 +306,8 @@ def access_schedule(schedule_id: str) -> Schedule:
     return row
 
 
-def _read_period() -> tuple[frozenset[str], datetime, datetime]:
-    period = serialization.load(PERIOD_QUERY, request.args)
+def _read_period(query: Mapping[str, str]) -> tuple[frozenset[str], datetime, datetime]:
+    period = serialization.load(PERIOD_QUERY, query)
     start: datetime = period.get("start") or now()
     end: datetime = period.get("end") or start + DEFAULT_PERIOD
     if end <= start:
