@@ -104,6 +104,11 @@ def may(viewer: Viewer, permission: str, team_row: int) -> Permit:
     return refuse(permission, team_row)
 
 
+def may_somewhere(viewer: Viewer, permission: str) -> bool:
+    """Return whether the viewer has the permission in at least one team."""
+    return bool(select_permitted_teams(viewer, permission).exists())
+
+
 def refuse(permission: str, team_row: int | None) -> Permit:
     """Return who has this permission in a team; without a team, in the account."""
     if permission == OWN:

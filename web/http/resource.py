@@ -220,10 +220,17 @@ class Resource(Generic[Row, Parent]):
                 return show(ordered)
             return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
 
+    def show_rows(self, who: Viewer, **ids: str) -> list[dict[str, str]]:
+        """Return the rows of a parent as plain values, like those of an answer."""
+        shown: list[dict[str, str]] = (self.response or self.schema).dump(
+            self.list_rows(who, **ids), many=True
+        )
+        return shown
+
     def create(self, **ids: str) -> Row:
         return self.create_row(viewer(), serialization.REQUEST_BODY, read_writing(Mode.CREATE), **ids)
 
-    def create_row(self, who: Viewer, body: object, writing: Writing = NEW, **ids: str) -> Row:
+    def create_row(self, who: Viewer, body: object, writing: Writing = NEW, /, **ids: str) -> Row:
         """Create a row with the values of a body, and return it as an answer shows it."""
         with acting(who, self.get_permission("create")):
             parent = self._find_parent("create", **ids)
@@ -244,11 +251,16 @@ class Resource(Generic[Row, Parent]):
         with acting(who, self.get_permission("retrieve")):
             return self.find_row(**ids)[1]
 
+    def show_row(self, who: Viewer, **ids: str) -> dict[str, str]:
+        """Return the row that a path names as plain values, like those of an answer."""
+        shown: dict[str, str] = (self.response or self.schema).dump(self.retrieve_row(who, **ids))
+        return shown
+
     def update(self, **ids: str) -> Row:
         return self.change_row(viewer(), serialization.REQUEST_BODY, read_update, **ids)
 
     def change_row(
-        self, who: Viewer, body: object, read: Callable[[], Writing] = lambda: CHANGED, **ids: str
+        self, who: Viewer, body: object, read: Callable[[], Writing] = lambda: CHANGED, /, **ids: str
     ) -> Row:
         """Change a row by the values of a body, and return it as an answer shows it.
 
@@ -273,7 +285,7 @@ class Resource(Generic[Row, Parent]):
     def destroy(self, **ids: str) -> None:
         self.delete_row(viewer(), lambda: read_writing(Mode.DELETE), **ids)
 
-    def delete_row(self, who: Viewer, read: Callable[[], Writing] = lambda: DELETED, **ids: str) -> None:
+    def delete_row(self, who: Viewer, read: Callable[[], Writing] = lambda: DELETED, /, **ids: str) -> None:
         """Delete the row that a path names. `read` is as in change_row()."""
         with acting(who, self.get_permission("destroy")):
             self.delete(*self.find_row(**ids), read())

@@ -39,7 +39,13 @@ INCIDENT = IncidentSchema()
 
 def retrieve(incident: str) -> Incident:
     """Get an incident."""
-    return fill([access.access_incident(viewer(), incident)])[0]
+    return retrieve_incident(viewer(), incident)
+
+
+@operation("incident_read")
+def retrieve_incident(who: Viewer, incident: str) -> Incident:
+    """Return the incident that a number or a unique_id names."""
+    return fill([access.access_incident(who, incident)])[0]
 
 
 def create() -> Incident:

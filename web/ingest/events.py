@@ -518,7 +518,7 @@ def get_trace(trace_id: str) -> dict[str, object]:
 
 
 @auth.operation("incident_read")
-def load_trace(viewer: auth.Viewer, trace_id: str, page: paging.Page) -> dict[str, object]:
+def load_trace(viewer: auth.Viewer, trace_id: str, page: paging.Page) -> alert_trace.JsonDict:
     """Return the trace of an alert, with the alerts of a page."""
     try:
         receipt = _access_receipt(viewer, trace_id)

@@ -97,11 +97,11 @@ REPLAYED = ReplayedSchema()
 
 def index() -> dict[str, object]:
     """List dead letters, newest first, page by page."""
-    return list_letters(viewer(), paging.read_page())
+    return find_page(viewer(), paging.read_page())
 
 
 @operation("incident_read")
-def list_letters(who: Viewer, page: paging.Page) -> dict[str, object]:
+def find_page(who: Viewer, page: paging.Page) -> dict[str, object]:
     """Return a page of the dead letters that the viewer may see."""
     teams = None if who.is_admin else access.select_permitted_teams(who)
     scope = Scope(who.account.id, teams=teams)
@@ -125,19 +125,19 @@ def retrieve(dead_letter_id: str) -> DeadLetter:
 
 def replay(dead_letter_id: str) -> dict[str, str]:
     """Replay a dead letter. It is processed again as if it had just arrived."""
-    return replay_letter(viewer(), dead_letter_id)
+    return replay_one(viewer(), dead_letter_id)
 
 
-def list_replayable(who: Viewer, letters: Collection[DeadLetter]) -> set[str]:
+def list_replayable(who: Viewer, found: Collection[DeadLetter]) -> set[str]:
     """Return the ids of those of these dead letters that the viewer may replay or drop, in one query."""
-    permission = replay_letter.permission
-    teams = {letter.team for letter in letters if letter.team is not None}
+    permission = replay_one.permission
+    teams = {each.team for each in found if each.team is not None}
     permitted = access.find_permitted_teams(who, permission, teams)
-    return {each.id for each in letters if (who.is_admin if each.team is None else each.team in permitted)}
+    return {each.id for each in found if (who.is_admin if each.team is None else each.team in permitted)}
 
 
 @operation("incident_write")
-def replay_letter(who: Viewer, dead_letter_id: str) -> dict[str, str]:
+def replay_one(who: Viewer, dead_letter_id: str) -> dict[str, str]:
     """Replay the dead letter with this id."""
     found = _access(dead_letter_id)
     changed = change_dead_letters.replay([found.key], get_display_name(who.user))

@@ -12,6 +12,7 @@ import peewee
 from flask import current_app
 from marshmallow import fields
 
+from models.domain.enums import IntegrationType
 from models.reports.delivery_problems import list_delivery_problems
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -37,6 +38,7 @@ from web.http.fields import (
 )
 from web.operations import run_simulation
 from web.rules.dry_run import SOURCE
+from web.services.integrations import INTEGRATIONS
 
 # CPU time of one simulation, in seconds. A longer simulation is truncated.
 MAX_CPU_S = 2.0
@@ -220,6 +222,17 @@ SIMULATION = SimulationSchema()
 def run() -> dict[str, object]:
     """Simulate an alert. The answer says who would be notified, when, by which contact and why."""
     return simulate_alert(viewer(), serialization.REQUEST_BODY)
+
+
+def list_for_simulation(who: Viewer, most: int) -> list[tuple[str, str]]:
+    """Return unique_id and name of the integrations for which the viewer may simulate an alert."""
+    simulated = access.select_permitted_teams(who, simulate_alert.permission)
+    rows = INTEGRATIONS.select_visible(who).select(Integration.unique_id, Integration.name, Service.name)
+    rows = rows.join(Service).where(
+        Service.team.in_(simulated), Integration.integration_type == IntegrationType.ALERT
+    )
+    found = rows.order_by(Service.name, Integration.name, Integration.id).limit(most).tuples()
+    return [(unique_id, f"{service}: {name}") for unique_id, name, service in found]
 
 
 @operation("incident_read")
