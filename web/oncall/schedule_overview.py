@@ -6,11 +6,12 @@ schedules/escalation/targets.py). They need a constant number of queries.
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from flask import request
 from marshmallow import fields
 
-from models.domain.facts import OnCallConfig, ScheduleFacts
+from models.domain.facts import OnCallConfig, PersonFacts, ScheduleFacts
 from models.load import schedule_overview
 from models.load.oncall_config import build_people_on_call
 from models.store.prepared import in_list
@@ -148,6 +149,43 @@ class ScheduleOnCallSchema(_ScheduleAnswerSchema):
     )
 
 
+class ShownShift(TypedDict):
+    """A shift in an answer, with its person as a row. `until` None: it has no end."""
+
+    user: User
+    start: datetime
+    until: datetime | None
+    layer: str | None
+    override: str | None
+    name: str
+
+
+class CurrentShift(ShownShift):
+    """A present shift. `forwarded_to` None: its person is notified."""
+
+    forwarded_to: User | None
+
+
+class Handoff(TypedDict):
+    """The next change of the people on call."""
+
+    at: datetime
+    oncalls: list[User]
+
+
+class CurrentAnswer(TypedDict):
+    """Who is on call in a schedule at a time, as rows."""
+
+    schedule: str
+    name: str
+    time_zone: str
+    warnings: list[str]
+    at: datetime
+    until: datetime
+    oncalls: list[CurrentShift]
+    handoff: Handoff | None
+
+
 PERIOD_QUERY = PeriodQuerySchema()
 MOMENT_QUERY = MomentQuerySchema()
 TIMELINE = ScheduleTimelineSchema()
@@ -211,7 +249,7 @@ def find_on_call(who: Viewer, schedule_id: str, query: Mapping[str, str]) -> dic
 
 
 @operation("schedule_read")
-def list_on_call(who: Viewer, *, start: int, most: int) -> list[tuple[Schedule, dict[str, object]]]:
+def list_on_call(who: Viewer, *, start: int, most: int) -> list[tuple[Schedule, CurrentAnswer]]:
     """Return who is on call now in the schedules that the viewer may read, by team and name.
 
     Each is as in the answer about one schedule, without problems; all together need a constant number of
@@ -249,27 +287,34 @@ def _find_all(
     return [(current, users) for current in found]
 
 
-def show_on_call(
-    schedule: ScheduleFacts, current: CurrentOnCall, users: Mapping[int, User]
-) -> dict[str, object]:
+def show_on_call(schedule: ScheduleFacts, current: CurrentOnCall, users: Mapping[int, User]) -> CurrentAnswer:
     """Return the answer who is on call, without problems. `users` has the people by row number."""
     by_username = {user.username: user for user in users.values()}
+    handoff: Handoff | None = None
+    if current.handoff is not None:
+        next_people = [users[person.row] for person in current.next_people]
+        handoff = {"at": current.handoff, "oncalls": next_people}
     return {
-        **_describe(schedule),
+        "schedule": schedule.unique_id,
+        "name": schedule.name,
+        "time_zone": schedule.time_zone,
+        "warnings": list_zone_warnings(schedule.name, schedule.time_zone),
         "at": current.at,
         "until": current.until,
-        "oncalls": [
-            {
-                **_show_shift(held, by_username),
-                "forwarded_to": users[recipient.row]
-                if (recipient := current.recipients.get(held.shift.username))
-                else None,
-            }
-            for held in current.shifts
-        ],
-        "handoff": current.handoff
-        and {"at": current.handoff, "oncalls": [users[person.row] for person in current.next_people]},
+        "oncalls": [_show_current(held, by_username, current.recipients, users) for held in current.shifts],
+        "handoff": handoff,
     }
+
+
+def _show_current(
+    held: FullShift,
+    by_username: Mapping[str, User],
+    recipients: Mapping[str, PersonFacts],
+    users: Mapping[int, User],
+) -> CurrentShift:
+    recipient = recipients.get(held.shift.username)
+    shown = _show_shift(held, by_username)
+    return {**shown, "forwarded_to": users[recipient.row] if recipient else None}
 
 
 def _describe(schedule: ScheduleFacts) -> dict[str, object]:
@@ -281,7 +326,7 @@ def _describe(schedule: ScheduleFacts) -> dict[str, object]:
     }
 
 
-def _show_shift(whole: FullShift, users: Mapping[str, User]) -> dict[str, object]:
+def _show_shift(whole: FullShift, users: Mapping[str, User]) -> ShownShift:
     shift = whole.shift
     return {
         "user": users[shift.username],
