@@ -40,6 +40,12 @@ def select_schedules(condition: peewee.Expression) -> "peewee.ModelSelect[Schedu
     return Schedule.select(Schedule, Team).join(Team).where(condition).order_by(Schedule.id)
 
 
+def list_page(rows: "peewee.ModelSelect[Schedule]", start: int, most: int) -> list[Schedule]:
+    """Load a part of these schedules, joined with their teams, by team and name."""
+    joined = Schedule.select(Schedule, Team).join(Team).where(Schedule.id.in_(rows.select(Schedule.id)))
+    return list(joined.order_by(Team.name, Schedule.name, Schedule.id).limit(most).offset(start))
+
+
 def find_schedules_naming(
     usernames: Collection[str], teams: peewee.ModelSelect, since: datetime
 ) -> list[ScheduleFacts]:

@@ -46,6 +46,12 @@ def select_entries(incident: Incident) -> peewee.ModelCompoundSelectQuery:
     return query.order_by(peewee.SQL("3, 1, 2")).tuples()
 
 
+def list_last_keys(incident: Incident, most: int) -> list[Key]:
+    """Return the keys of the last entries of the timeline, the newest first."""
+    ordered = select_entries(incident).order_by(peewee.SQL("3 DESC, 1 DESC, 2 DESC"))
+    return [(kind, number) for kind, number, _ in ordered.limit(most)]
+
+
 # The time of a notification is its first attempt or, if it was cancelled before that, its cancellation.
 # It never changes afterwards, so that a notification keeps its place.
 _WAS_ATTEMPTED = Notification.done_at.is_null() | (Message.first_attempt_at <= Notification.done_at)

@@ -14,9 +14,10 @@ from web.account.contact_test import TooSoon
 from web.account.message_limits import MIN_INTERVAL, count_code
 from web.account.notification_preferences import CONTACTS
 from web.http import serialization
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.http.fields import Boolean, Moment, Schema, Text, explain
+from web.http.permissions import OWN
 from workers import queue
 
 
@@ -40,6 +41,12 @@ VERIFICATION = VerificationSchema()
 
 def send(**ids: str) -> dict[str, str]:
     """Send a new code to a contact. The code before it is no longer valid."""
+    return send_code(viewer(), **ids)
+
+
+@operation(OWN)
+def send_code(who: Viewer, **ids: str) -> dict[str, str]:
+    """Send a code to the contact that the path names."""
     user, contact = CONTACTS.find_row(**ids)
     CONTACTS.require_write(user)
     channel = CHANNELS.get(contact.contact_type)
@@ -67,9 +74,15 @@ def show(**ids: str) -> dict[str, object]:
 
 def verify(**ids: str) -> dict[str, object]:
     """Verify a contact with its code."""
+    return enter_code(viewer(), serialization.REQUEST_BODY, **ids)
+
+
+@operation(OWN)
+def enter_code(who: Viewer, body: object, **ids: str) -> dict[str, object]:
+    """Verify the contact that the path names with the code of a body."""
     user, contact = CONTACTS.find_row(**ids)
     CONTACTS.require_write(user)
-    code = serialization.read_body()["code"]
+    code = serialization.load(CODE, body)["code"]
     # The attempt is committed before the error is raised.
     with store().write_transaction():
         is_right = contact_codes.enter_code(contact, code.strip(), now())

@@ -13,9 +13,10 @@ from models.tables.notifications import Attempt, Message
 from models.tables.users import ContactMethod
 from web.account.message_limits import MIN_INTERVAL, count_message
 from web.account.notification_preferences import CONTACTS
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import ApiError, reject
 from web.http.fields import Moment, Schema, Text, explain
+from web.http.permissions import OWN
 from workers import queue
 
 MAX_SHOWN = 10
@@ -62,6 +63,12 @@ TEST_MESSAGE = TestMessageSchema()
 
 def start(**ids: str) -> dict[str, str]:
     """Send a test message to a contact. A GET of the same path returns the outcome."""
+    return send_test(viewer(), **ids)
+
+
+@operation(OWN)
+def send_test(who: Viewer, **ids: str) -> dict[str, str]:
+    """Send a test message to the contact that the path names."""
     user, contact = CONTACTS.find_row(**ids)
     CONTACTS.require_write(user)
     if contact.contact_type not in CHANNELS:

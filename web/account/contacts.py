@@ -26,9 +26,10 @@ from models.tables.users import ContactMethod
 from runtime.settings import find_unset
 from web.account.notification_preferences import CONTACTS, check_address
 from web.http import serialization
-from web.http.auth import now
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.http.fields import Boolean, Choice, Date, Moment, Schema, Text, explain
+from web.http.permissions import OWN
 from web.http.resource import config_transaction, lock_row
 from web.http.writing import NumberedAnswer
 from workers import queue
@@ -108,6 +109,12 @@ CONTACT = VerifiedContactSchema()
 
 def index(username: str) -> list[dict[str, object]]:
     """List the contact methods of a person. The answer says which of them are verified."""
+    return list_contacts(viewer(), username)
+
+
+@operation(OWN)
+def list_contacts(who: Viewer, username: str) -> list[dict[str, object]]:
+    """Return the contacts of a person, each with what to do next."""
     user = CONTACTS.get_parent(username=username)
     rows = CONTACTS.select_rows(user).order_by(ContactMethod.creation_date, ContactMethod.id)
     return [_show(contact, user) for contact in rows]
@@ -115,7 +122,14 @@ def index(username: str) -> list[dict[str, object]]:
 
 def create(username: str) -> dict[str, object]:
     """Create a contact method of any type. The answer says what to do so that it is verified."""
-    return add(CONTACTS.get_parent(username=username), cast(NewContact, serialization.read_body()))
+    return create_contact(viewer(), username, serialization.REQUEST_BODY)
+
+
+@operation(OWN)
+def create_contact(who: Viewer, username: str, body: object) -> dict[str, object]:
+    """Create a contact of a person with the values of a body."""
+    user = CONTACTS.get_parent(username=username)
+    return add(user, cast(NewContact, serialization.load(NEW_CONTACT, body)))
 
 
 def add(user: User, values: NewContact) -> dict[str, object]:
@@ -139,6 +153,12 @@ def add(user: User, values: NewContact) -> dict[str, object]:
 
 def link(**ids: str) -> dict[str, object]:
     """Create a new code that links a contact method. The code before it is no longer valid."""
+    return create_link(viewer(), **ids)
+
+
+@operation(OWN)
+def create_link(who: Viewer, **ids: str) -> dict[str, object]:
+    """Create a new code for the contact that the path names."""
     user, contact = CONTACTS.find_row(**ids)
     CONTACTS.require_write(user)
     channel = _find_channel(contact.contact_type)

@@ -85,7 +85,10 @@ class Members(Resource[User, Account]):
         return viewer().account
 
     def select_rows(self, parent: Account) -> "peewee.ModelSelect[User]":
-        return User.select().where(User.account == parent, User.removed_at.is_null())
+        return self.select_all().where(User.account == parent)
+
+    def select_all(self) -> "peewee.ModelSelect[User]":
+        return User.select().where(User.removed_at.is_null())
 
     def find_row(self, **ids: str) -> tuple[Account, User]:
         user = access.access_member(viewer(), ids["username"])

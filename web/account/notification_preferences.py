@@ -123,6 +123,10 @@ class UserResource(Resource[Row, User]):
     def get_parent(self, **ids: str) -> User:
         return access.access_user(viewer(), ids["username"])
 
+    def require_permission(self, parent: User, row: Row | None) -> None:
+        if parent.id != viewer().user.id:
+            access.access_account(viewer())
+
     def require_write(self, parent: User) -> None:
         # An admin must not change how the owner is notified.
         access.require_rank(viewer(), parent.role)

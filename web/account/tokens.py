@@ -68,7 +68,12 @@ class Tokens(UserResource[Token]):
     order = ("id",)
 
     def select_rows(self, parent: User) -> "peewee.ModelSelect[Token]":
-        return _select_valid().where(Token.user == parent)
+        return self.select_all().where(Token.user == parent)
+
+    def select_all(self) -> "peewee.ModelSelect[Token]":
+        return Token.select().where(
+            Token.revoked_at.is_null(), Token.expires_at.is_null() | (Token.expires_at > now())
+        )
 
     def find_by_id(self, parent: User, unique_id: str) -> Token:
         """Return the token with this id, or raise NotFound. A person has few tokens."""
@@ -103,12 +108,6 @@ def _is_later(values: Mapping[str, object], before: datetime | None) -> bool:
     return after is None or after > before
 
 
-def _select_valid() -> "peewee.ModelSelect[Token]":
-    return Token.select().where(
-        Token.revoked_at.is_null(), Token.expires_at.is_null() | (Token.expires_at > now())
-    )
-
-
 TOKENS = Tokens()
 NEW_TOKEN = NewTokenSchema()
 PAGE = TokenPageSchema()
@@ -138,5 +137,5 @@ def index() -> dict[str, object]:
     """List valid tokens, newest first. Owners and admins get those of all members, others their own."""
     own = User.id == viewer().user.id
     shown = (User.account == viewer().account) & User.removed_at.is_null()
-    tokens = _select_valid().select(Token, User).join(User).where(shown if viewer().is_admin else own)
+    tokens = TOKENS.select_all().select(Token, User).join(User).where(shown if viewer().is_admin else own)
     return paging.build_page(tokens.order_by(Token.id.desc()), paging.read_page(), list, count=tokens.count())

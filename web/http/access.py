@@ -14,10 +14,13 @@ the viewer's account for which the viewer has no permission. The required permis
     require_team_member(viewer, team_row)            before a person is put into a team
     require_rank(viewer, role)            the viewer's role in the account is not lower than this role
     select_permitted_teams(viewer)        a query of team rows, for lists
+    select_permitted(viewer, table, permission)      the same for another table
+    may(viewer, permission, team_row)     whether a button is shown, or who else can do it
 """
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TypeVar
 
 import peewee
@@ -32,11 +35,14 @@ from models.tables.teams import Team, TeamMember
 from web.http.auth import Viewer
 from web.http.errors import Forbidden, NotFound
 from web.http.fields import MAX_INTEGER
-from web.http.permissions import OWN, Grants, is_allowed
+from web.http.permissions import ADMIN, OWN, Grants, is_allowed
 
 # A query of rows has the type "peewee.ModelSelect[Row]". It is in quotes, because only the type checker knows
 # that ModelSelect has a parameter.
 Row = TypeVar("Row", bound=Table)
+
+# The columns that lead from a row to its team or account, the nearest one first.
+_OWNERS = ("team", "service", "account")
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
 _NUMBER = re.compile("[0-9]{1,12}")
@@ -79,6 +85,38 @@ def require_permission(viewer: Viewer, team_row: int, permission: str | None = N
     """Raise Forbidden if the viewer does not have the permission in this team."""
     if not is_allowed(_load_grants(viewer, team_row), permission or viewer.permission):
         raise Forbidden
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Whether a viewer may do something. If not, `who_can` says who can, as a sentence."""
+
+    who_can: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.who_can
+
+
+def may(viewer: Viewer, permission: str, team_row: int) -> Permit:
+    """Return whether require_permission() lets the viewer pass."""
+    if is_allowed(_load_grants(viewer, team_row), permission):
+        return Permit()
+    return refuse(permission, team_row)
+
+
+def may_somewhere(viewer: Viewer, permission: str) -> bool:
+    """Return whether the viewer has the permission in at least one team."""
+    return bool(select_permitted_teams(viewer, permission).exists())
+
+
+def refuse(permission: str, team_row: int | None) -> Permit:
+    """Return who has this permission in a team; without a team, in the account."""
+    if permission == OWN:
+        return Permit("Only the person, the owner and the admins of the account can do this.")
+    team = None if team_row is None or permission == ADMIN else Team.get_or_none(Team.id == team_row)
+    if team is None:
+        return Permit("Only the owner and the admins of the account can do this.")
+    return Permit(f"Only people with the permission can do this: for example a manager of {team.name}.")
 
 
 def require_team_member(viewer: Viewer, team_row: int) -> None:
@@ -125,6 +163,40 @@ def select_permitted_teams(viewer: Viewer, permission: str | None = None) -> pee
     # Permission names are ours and contain no quote, so a search for the quoted name is exact.
     open_to_all = Team.account_permissions.cast("TEXT").contains(f'"{permission}"')
     return teams.where(Team.id.in_(own) | open_to_all)
+
+
+def find_permitted_teams(viewer: Viewer, permission: str, team_rows: Collection[int]) -> set[int]:
+    """Return those of these teams (row numbers) in which the viewer has the permission, in one query."""
+    if not team_rows:
+        return set()
+    permitted = Team.id.in_(select_permitted_teams(viewer, permission))
+    return {team.id for team in Team.select(Team.id).where(Team.id.in_(list(team_rows)), permitted)}
+
+
+def select_permitted(viewer: Viewer, table: type[Table], permission: str) -> peewee.ModelSelect:
+    """Return a query of the row numbers of this table in whose team or account the viewer has the permission.
+
+    Of people, those whose own objects the viewer may use.
+    """
+    if table is Team:
+        return select_permitted_teams(viewer, permission)
+    has_everywhere = is_allowed(Grants(viewer.role, viewer.role_permissions), permission)
+    if table is Account:
+        return Account.select(Account.id).where(Account.id == (viewer.account.id if has_everywhere else 0))
+    if table is User:
+        members = User.select(User.id).where(User.account == viewer.account)
+        return members if has_everywhere else members.where(User.id == viewer.user.id)
+    owner = next(getattr(table, name) for name in _OWNERS if hasattr(table, name))
+    return table.select(table.id).where(owner.in_(select_permitted(viewer, owner.rel_model, permission)))
+
+
+def find_team_row(row: Table) -> int | None:
+    """Return the row number of the team of a row; None: it belongs to an account or a person."""
+    if isinstance(row, Team):
+        return int(row.id)
+    if isinstance(row, Integration):
+        return find_team_row(row.service)
+    return getattr(row, "team_id", None)
 
 
 def select_own_teams(viewer: Viewer) -> peewee.ModelSelect:

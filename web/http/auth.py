@@ -2,12 +2,17 @@
 
 Views call `viewer()`. The schemes Bearer and Token authenticate in the same way; client_profile.py has their
 differences. The store has only the digests of tokens. No log contains a token.
+
+What an operation does is a function `(who, ...)` with `@operation(permission)`. The view of the operation and
+the pages call it, each with its own viewer.
 """
 
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import cast
+from functools import update_wrapper
+from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import peewee
 from flask import g, request
@@ -25,6 +30,9 @@ from web.http.failed_authentication import failures
 USE_RECORDED_EVERY = timedelta(minutes=1)
 # The request itself may still need the same lock, and has its own limit for that.
 RECORD_LOCK_S = 0.2
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,40 @@ def viewer() -> Viewer:
     """Return the viewer of this request."""
     found: Viewer = g.viewer
     return found
+
+
+@contextmanager
+def acting(who: Viewer, permission: str) -> Iterator[Viewer]:
+    """Let this viewer do what requires the permission: `viewer()` returns the viewer with it."""
+    previous = g.get("viewer")
+    g.viewer = replace(who, permission=permission)
+    try:
+        yield g.viewer
+    finally:
+        if previous is None:
+            g.pop("viewer")
+        else:
+            g.viewer = previous
+
+
+class Operation(Generic[Parameters, Result]):
+    """The function of an operation, and the permission that it requires of its first argument."""
+
+    def __init__(self, permission: str, function: Callable[Concatenate[Viewer, Parameters], Result]) -> None:
+        self.permission = permission
+        self._function = function
+        update_wrapper(self, function)
+
+    def __call__(self, who: Viewer, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with acting(who, self.permission) as found:
+            return self._function(found, *args, **kwargs)
+
+
+def operation(
+    permission: str,
+) -> Callable[[Callable[Concatenate[Viewer, Parameters], Result]], Operation[Parameters, Result]]:
+    """Declare the function of an operation, which both its view and the pages call."""
+    return lambda function: Operation(permission, function)
 
 
 def now() -> datetime:

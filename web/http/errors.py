@@ -105,6 +105,16 @@ def reject(field: str, reason: str) -> NoReturn:
     raise BadRequest({field: [reason]})
 
 
+def describe_refusal(error: ApiError) -> list[str]:
+    """Return a refusal in sentences: for each wrong field its reason, or else the detail."""
+    found = [f"{_name_field(name)}: {' '.join(reasons)}" for name, reasons in error.fields.items()]
+    return found or [error.detail]
+
+
+def _name_field(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
 # How many places of a body one answer names.
 MAX_PLACES = 20
 

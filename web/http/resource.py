@@ -4,18 +4,17 @@ A subclass defines the table, the schema, the parent row, and the check of the v
 resource with other effects overrides `check_values`, `insert`, `change` or `remove`. Declare a resource in
 routes.py with `*crud(tag, path, RESOURCE)`.
 
-The verbs read the request. They find rows with `get_parent` and `find_row`, which check the permission, and
-read values with `load`. Then they call `add`, `write` or `delete`. Callers without a request do the same,
-with a `Writing` of their own.
+The views read the request and call `list_rows`, `create_row`, `change_row` and so on, as pages do. These find
+rows with `get_parent` and `find_row`, which check the permission, and read values with `load`. Then they call
+`add`, `write` or `delete`. Callers without a request do the same, with a `Writing` of their own.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import peewee
-from flask import g
 
 from models.changes import removed_rows
 from models.changes.differences import Values, compare
@@ -30,10 +29,10 @@ from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Team
 from web.http import access, paging, rate_limit, recording, serialization
-from web.http.access import Row
-from web.http.auth import now, viewer
+from web.http.access import Permit, Row
+from web.http.auth import Viewer, acting, now, viewer
 from web.http.client_profile import Profile
-from web.http.errors import NotFound, reject
+from web.http.errors import Forbidden, NotFound, reject
 from web.http.fields import Schema
 from web.http.permissions import ReadWrite
 from web.http.rate_limit import Limits
@@ -41,6 +40,9 @@ from web.http.writing import Mode, Writing, raise_number, read_update, read_writ
 from workers import queue
 
 Parent = TypeVar("Parent", bound=Table)
+
+# How a page writes: by the specification, and whatever number the row has.
+CREATING, CHANGING, DELETING = Writing(Mode.CREATE), Writing(Mode.PATCH), Writing(Mode.DELETE)
 
 
 @contextmanager
@@ -101,6 +103,8 @@ class Resource(Generic[Row, Parent]):
     # The permissions to read and to write.
     permissions: ReadWrite
     order: tuple[str, ...] = ("creation_date", "id")
+    # The column with which people name a row.
+    name_field = "name"
     # Fields that a create requires and a PUT does not, in both profiles.
     put_may_omit: Collection[str] = ()
     # Values for fields that a create omits, if the table has no default.
@@ -129,12 +133,65 @@ class Resource(Generic[Row, Parent]):
         """Return a query of all rows of this parent, with the joins that the answer needs."""
         return self.model.select().where(self.parent_field == parent)
 
+    def select_all(self) -> "peewee.ModelSelect[Row]":
+        """Return a query of all rows of all parents, with the joins that the answer needs."""
+        return self.model.select()
+
+    def select_visible(self, who: Viewer) -> "peewee.ModelSelect[Row]":
+        """Return a query of the rows of all parents that the viewer may read."""
+        permission = self.get_permission("index")
+        parents = access.select_permitted(who, self.parent_field.rel_model, permission)
+        return self.select_all().where(self.parent_field.in_(parents))
+
+    def list_names(self, who: Viewer, parent: Parent | None = None) -> list[tuple[str, str]]:
+        """Return unique_id and name of the rows that the viewer may read: all, or those of a parent."""
+        order = (getattr(self.model, name) for name in self.order)
+        rows = self.select_visible(who).select(self.model.unique_id, getattr(self.model, self.name_field))
+        if parent is not None:
+            rows = rows.where(self.parent_field == parent)
+        return list(rows.order_by(*order).tuples())
+
+    def list_visible(self, who: Viewer) -> list[Row]:
+        """Return the rows of all parents that the viewer may read, in the order of an answer."""
+        order = (getattr(self.model, name) for name in self.order)
+        return self.fill(list(self.select_visible(who).order_by(*order)))
+
+    def may(self, who: Viewer, verb: str, found: Parent | Row) -> Permit:
+        """Return whether this verb on a parent, or on one of its rows, does not answer Forbidden.
+
+        Pages show a button if so. Else they can say who may do it.
+        """
+        row = found if isinstance(found, self.model) else None
+        parent: Parent = getattr(row, self.parent_field.name) if row is not None else found
+        permission = self.get_permission(verb)
+        try:
+            with acting(who, permission):
+                self.require_permission(parent, row)
+                if verb not in ("index", "retrieve"):
+                    self.require_write(parent)
+                    if row is not None:
+                        self.require_row_write(row)
+        except Forbidden:
+            return access.refuse(permission, access.find_team_row(parent))
+        return Permit()
+
+    def require_permission(self, parent: Parent, row: Row | None) -> None:
+        """Raise Forbidden if the viewer does not have the operation's permission for the parent or row."""
+        team = access.find_team_row(parent)
+        if team is None:
+            access.access_account(viewer())
+        else:
+            access.require_permission(viewer(), team)
+
     def fill(self, rows: list[Row]) -> list[Row]:
         """Add the rows of other tables that the answer needs, in a constant number of queries."""
         return rows
 
     def require_write(self, parent: Parent) -> None:
         """Raise Forbidden if the viewer may read, but not write, the rows of this parent."""
+
+    def require_row_write(self, row: Row) -> None:
+        """Raise Forbidden if the viewer may write other rows of the parent, but not this one."""
 
     def load(self, body: object, writing: Writing) -> dict[str, object]:
         """Return the values of a body by the schema, or raise BadRequest."""
@@ -181,21 +238,37 @@ class Resource(Generic[Row, Parent]):
     def remove(self, row: Row) -> None:
         self.model.delete().where(self.model.id == row.id).execute()
 
-    def index(self, **ids: str) -> Any:
-        parent = self._find_parent(**ids)
-        ordered = self.select_rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
+    def index(self, **ids: str) -> object:
+        return self.list_rows(viewer(), **ids)
 
-        def show(rows: Iterable[Row]) -> list[Row]:
-            return self.fill([self._set_parent(parent, row) for row in rows])
+    def list_rows(self, who: Viewer, **ids: str) -> Any:
+        """Return the rows of a parent as an answer shows them."""
+        with acting(who, self.get_permission("index")):
+            parent = self._find_parent("index", **ids)
+            ordered = self.select_rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
 
-        if self.page is None:
-            return show(ordered)
-        return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
+            def show(rows: Iterable[Row]) -> list[Row]:
+                return self.fill([self._set_parent(parent, row) for row in rows])
+
+            if self.page is None:
+                return show(ordered)
+            return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
+
+    def show_rows(self, who: Viewer, **ids: str) -> list[dict[str, str]]:
+        """Return the rows of a parent as plain values, like those of an answer."""
+        shown: list[dict[str, str]] = (self.response or self.schema).dump(
+            self.list_rows(who, **ids), many=True
+        )
+        return shown
 
     def create(self, **ids: str) -> Row:
-        parent = self._find_parent(**ids)
-        writing = read_writing(Mode.CREATE)
-        return self.add(parent, self.load(serialization.parse_body(), writing), writing)
+        return self.create_row(viewer(), serialization.REQUEST_BODY, read_writing(Mode.CREATE), **ids)
+
+    def create_row(self, who: Viewer, body: object, writing: Writing = CREATING, /, **ids: str) -> Row:
+        """Create a row with the values of a body, and return it as an answer shows it."""
+        with acting(who, self.get_permission("create")):
+            parent = self._find_parent("create", **ids)
+            return self.add(parent, self.load(body, writing), writing)
 
     def add(self, parent: Parent, values: dict[str, object], writing: Writing) -> Row:
         """Create a row with these values of load(), and return it as an answer shows it."""
@@ -207,12 +280,32 @@ class Resource(Generic[Row, Parent]):
         return created
 
     def retrieve(self, **ids: str) -> Row:
-        return self.find_row(**ids)[1]
+        return self.retrieve_row(viewer(), **ids)
+
+    def retrieve_row(self, who: Viewer, **ids: str) -> Row:
+        """Return the row that a path names, as an answer shows it."""
+        with acting(who, self.get_permission("retrieve")):
+            return self.find_row(**ids)[1]
+
+    def show_row(self, who: Viewer, **ids: str) -> dict[str, str]:
+        """Return the row that a path names as plain values, like those of an answer."""
+        shown: dict[str, str] = (self.response or self.schema).dump(self.retrieve_row(who, **ids))
+        return shown
 
     def update(self, **ids: str) -> Row:
-        parent, row = self.find_row(**ids)
-        writing = read_update()
-        return self.write(parent, row, self.load(serialization.parse_body(), writing), writing)
+        return self.change_row(viewer(), serialization.REQUEST_BODY, read_update, **ids)
+
+    def change_row(
+        self, who: Viewer, body: object, read: Callable[[], Writing] = lambda: CHANGING, /, **ids: str
+    ) -> Row:
+        """Change a row by the values of a body, and return it as an answer shows it.
+
+        `read` returns how the row is written, after the check of the permission.
+        """
+        with acting(who, self.get_permission("update")):
+            parent, row = self.find_row(**ids)
+            writing = read()
+            return self.write(parent, row, self.load(body, writing), writing)
 
     def write(self, parent: Parent, row: Row, values: dict[str, object], writing: Writing) -> Row:
         """Change a row by these values of load(), and return it as an answer shows it."""
@@ -229,7 +322,12 @@ class Resource(Generic[Row, Parent]):
         return changed
 
     def destroy(self, **ids: str) -> None:
-        self.delete(*self.find_row(**ids), read_writing(Mode.DELETE))
+        self.delete_row(viewer(), lambda: read_writing(Mode.DELETE), **ids)
+
+    def delete_row(self, who: Viewer, read: Callable[[], Writing] = lambda: DELETING, /, **ids: str) -> None:
+        """Delete the row that a path names. `read` is as in change_row()."""
+        with acting(who, self.get_permission("destroy")):
+            self.delete(*self.find_row(**ids), read())
 
     def delete(self, parent: Parent, row: Row, writing: Writing) -> None:
         """Delete a row."""
@@ -307,11 +405,15 @@ class Resource(Generic[Row, Parent]):
         """Return the row that the last id of a path names, or raise NotFound."""
         return access.find(self.select_rows(parent), self.model.unique_id, unique_id)
 
-    def _find_parent(self, **ids: str) -> Parent:
+    def name_operation(self, verb: str) -> str:
+        """Return the name of the operation in the description of the interface and in its limit."""
+        return f"{verb}_{self.noun.replace(' ', '_')}"
+
+    def _find_parent(self, verb: str, **ids: str) -> Parent:
         """Return the parent that a path names, and count the request if the resource has limits."""
         parent = self.get_parent(**ids)
         if self.rate_limits:
-            rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
+            rate_limit.enforce(self.rate_limits, viewer().account, self.name_operation(verb), now())
         return parent
 
     def reload(self, parent: Parent, row: Row) -> Row:

@@ -131,16 +131,26 @@ def parse_body() -> Any:
 
 
 def read_as(schema: marshmallow.Schema, *, partial: bool | Collection[str] = False) -> dict[str, Any]:
-    """Return the values of the body by this schema. BadRequest names the wrong fields.
+    """Return the values of the body by this schema, as load() does."""
+    return load(schema, REQUEST_BODY, partial=partial)
 
-    `partial`: True if all fields may be missing, or the names of the fields that may be missing.
-    """
-    return load(schema, parse_body(), partial=partial)
+
+class RequestBody:
+    """The body of this request. It is parsed where its values are needed: after the check of permissions."""
+
+
+REQUEST_BODY = RequestBody()
 
 
 def load(
     schema: marshmallow.Schema, value: Any, *, partial: bool | Collection[str] = False
 ) -> dict[str, Any]:
+    """Return these values by this schema. BadRequest names the wrong fields.
+
+    `partial`: True if all fields may be missing, or the names of the fields that may be missing.
+    """
+    if isinstance(value, RequestBody):
+        value = parse_body()
     try:
         loaded: dict[str, Any] = schema.load(
             value, partial=partial if isinstance(partial, bool) else tuple(partial)

@@ -17,7 +17,7 @@ from models.store.store import store
 from models.tables.incidents import Incident
 from pipeline import incidents
 from web.http import access, serialization
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import (
     List,
@@ -83,8 +83,14 @@ INCIDENT_REFS = IncidentRefsSchema()
 
 def reassign(incident: str) -> Incident:
     """Assign an incident to a person or to another escalation policy."""
-    row = access.access_incident(viewer(), incident)
-    values = serialization.read_as(REASSIGN)
+    return reassign_incident(viewer(), incident, serialization.REQUEST_BODY)
+
+
+@operation("incident_write")
+def reassign_incident(who: Viewer, incident: str, body: object) -> Incident:
+    """Assign an incident, which a number or a unique_id names."""
+    row = access.access_incident(who, incident)
+    values = serialization.load(REASSIGN, body)
     _require_one(values, "assigned_to", "escalation_policy")
     requested = resolve_references(values, row.team)
     note = describe(requested.get("reason", ""))
@@ -101,8 +107,14 @@ def reassign(incident: str) -> Incident:
 
 def snooze(incident: str) -> Incident:
     """Snooze an acknowledged incident. It is triggered again at the end of the snooze."""
-    row = access.access_incident(viewer(), incident)
-    until = _get_until(serialization.read_as(SNOOZE))
+    return snooze_incident(viewer(), incident, serialization.REQUEST_BODY)
+
+
+@operation("incident_write")
+def snooze_incident(who: Viewer, incident: str, body: object) -> Incident:
+    """Snooze an incident, which a number or a unique_id names."""
+    row = access.access_incident(who, incident)
+    until = _get_until(serialization.load(SNOOZE, body))
 
     def decide(context: IncidentContext) -> tuple[Effect, ...]:
         obstacle = incidents.check_snooze(context.incident)
@@ -116,14 +128,26 @@ def snooze(incident: str) -> Incident:
 
 def unsnooze(incident: str) -> None:
     """End the snooze of an incident early. It stays acknowledged."""
-    row = access.access_incident(viewer(), incident)
+    end_snooze(viewer(), incident)
+
+
+@operation("incident_write")
+def end_snooze(who: Viewer, incident: str) -> None:
+    """End the snooze of an incident, which a number or a unique_id names."""
+    row = access.access_incident(who, incident)
     change_as_viewer(row, incidents.unsnooze)
 
 
 def merge(incident: str) -> Incident:
     """Merge other incidents into this one. They notify nobody and are resolved together with it."""
-    row = access.access_incident(viewer(), incident)
-    children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
+    return merge_incidents(viewer(), incident, serialization.REQUEST_BODY)
+
+
+@operation("incident_write")
+def merge_incidents(who: Viewer, incident: str, body: object) -> Incident:
+    """Merge the incidents of the body into the one that a number or a unique_id names."""
+    row = access.access_incident(who, incident)
+    children_rows = _find_incidents(who, serialization.load(INCIDENT_REFS, body)["incidents"])
     with store().write_transaction():
         found, parent, children = _lock_for_merge(row, children_rows)
         obstacle = incidents.check_merge(parent, children)
@@ -139,8 +163,14 @@ def merge(incident: str) -> Incident:
 
 def unmerge(incident: str) -> Incident:
     """Separate merged incidents from this one again. They stay acknowledged."""
-    row = access.access_incident(viewer(), incident)
-    children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
+    return separate_incidents(viewer(), incident, serialization.REQUEST_BODY)
+
+
+@operation("incident_write")
+def separate_incidents(who: Viewer, incident: str, body: object) -> Incident:
+    """Separate the incidents of the body from the one that a number or a unique_id names."""
+    row = access.access_incident(who, incident)
+    children_rows = _find_incidents(who, serialization.load(INCIDENT_REFS, body)["incidents"])
     with store().write_transaction():
         found, parent, children = _lock_for_merge(row, children_rows)
         not_merged = ", ".join(f"#{child.number}" for child in children if child.parent != parent.row)
@@ -169,9 +199,9 @@ def _get_until(values: dict[str, Any]) -> datetime:
     return until
 
 
-def _find_incidents(references: list[str]) -> list[Incident]:
+def _find_incidents(who: Viewer, references: list[str]) -> list[Incident]:
     """Return the incidents that a body names. Raise BadRequest for those that the viewer cannot change."""
-    found = access.find_incidents(viewer(), references)
+    found = access.find_incidents(who, references)
     missing = [reference for reference in references if reference not in found]
     if missing:
         reject("incidents", f"No such incidents: {', '.join(missing)}.")

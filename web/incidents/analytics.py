@@ -25,7 +25,7 @@ from models.tables.teams import Team
 from schedules.oncall.local_time import from_local, get_zone_or_utc, to_local
 from web.http import serialization
 from web.http.access import Row
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.errors import reject
 from web.http.fields import (
@@ -245,8 +245,14 @@ def get_incident_stats() -> dict[str, int]:
 
 def get_team_analytics() -> dict[str, object]:
     """Count and measure incidents by team."""
+    return measure_teams(viewer(), serialization.REQUEST_BODY)
+
+
+@operation("analytics_read")
+def measure_teams(who: Viewer, body: object) -> dict[str, object]:
+    """Return the metrics of the incidents that match the filter of a body, by team."""
     teams = Team.select().order_by(Team.creation_date, Team.id)
-    total, records = _measure(TEAM_CONCURRENCY, Incident.team, teams, lambda team: {"team": team})
+    total, records = _measure(TEAM_CONCURRENCY, Incident.team, teams, lambda team: {"team": team}, body)
     return {"all_teams": total, "team_records": records}
 
 
@@ -274,12 +280,13 @@ def _measure(
     column: peewee.ForeignKeyField,
     rows: "peewee.ModelSelect[Row]",
     name: Callable[[Row], dict[str, object]],
+    body: object = serialization.REQUEST_BODY,
 ) -> tuple[dict[str, int | float], list[dict[str, object]]]:
     """Return the metrics of all incidents, and of those of each row that the column refers to.
 
-    `name` returns the members of a record that say what the row is.
+    `name` returns the members of a record that say what the row is; `body` has the filter.
     """
-    with select_incidents(serialization.read_body(), limit) as incidents:
+    with select_incidents(serialization.load(FILTER, body), limit) as incidents:
         by_row = incident_metrics.measure(incidents, without_index(column))
         named = [row for row in by_row if row is not None]
         found = list(rows.where(in_list(rows.model.id, named)))

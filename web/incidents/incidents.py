@@ -24,7 +24,7 @@ from models.write.change_incident import write_changes
 from pipeline import incidents
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from web.http import access, serialization
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.incidents.schemas import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
 from web.incidents.sub_resource import build_viewer_author, change_as_viewer
@@ -39,13 +39,25 @@ INCIDENT = IncidentSchema()
 
 def retrieve(incident: str) -> Incident:
     """Get an incident."""
-    return fill([access.access_incident(viewer(), incident)])[0]
+    return retrieve_incident(viewer(), incident)
+
+
+@operation("incident_read")
+def retrieve_incident(who: Viewer, incident: str) -> Incident:
+    """Return the incident that a number or a unique_id names."""
+    return fill([access.access_incident(who, incident)])[0]
 
 
 def create() -> Incident:
     """Create an incident. It notifies people like an incident that an alert opened."""
-    values = serialization.read_body()
-    service = _find_service(values.pop("service"))
+    return create_incident(viewer(), serialization.REQUEST_BODY)
+
+
+@operation("incident_write")
+def create_incident(who: Viewer, body: object) -> Incident:
+    """Create an incident with the values of a body."""
+    values = serialization.load(NEW, body)
+    service = _find_service(who, values.pop("service"))
     requested = resolve_references(values, service.team)
     with store().write_transaction():
         unique_id = open_incident(service.id, requested, build_viewer_author(), now())
@@ -69,8 +81,14 @@ def open_incident(service: int, requested: dict[str, Any], author: Author, at: d
 
 def update(incident: str) -> Incident:
     """Update an incident. A service in the body is ignored."""
-    row = access.access_incident(viewer(), incident)
-    requested = resolve_references(serialization.read_as(CHANGE, partial=True), row.team)
+    return update_incident(viewer(), incident, serialization.REQUEST_BODY)
+
+
+@operation("incident_write")
+def update_incident(who: Viewer, incident: str, body: object) -> Incident:
+    """Change an incident, which a number or a unique_id names, by the values of a body."""
+    row = access.access_incident(who, incident)
+    requested = resolve_references(serialization.load(CHANGE, body, partial=True), row.team)
     change_as_viewer(
         row,
         lambda context: _decide(context, load_assignee(requested)),
@@ -80,7 +98,7 @@ def update(incident: str) -> Incident:
     return fill([Incident.get_by_id(row.id)])[0]
 
 
-def _find_service(unique_id: str) -> Service:
+def _find_service(who: Viewer, unique_id: str) -> Service:
     """Return the service that a body names.
 
     Raise BadRequest if the service is unknown, Forbidden without the permission in its team.
@@ -88,12 +106,12 @@ def _find_service(unique_id: str) -> Service:
     service: Service | None = (
         Service.select(Service, Team)
         .join(Team)
-        .where(Service.unique_id == unique_id, Team.account == viewer().account)
+        .where(Service.unique_id == unique_id, Team.account == who.account)
         .first()
     )
     if service is None:
         reject("service", f"{unique_id} is not a service of this account.")
-    access.require_permission(viewer(), service.team_id)
+    access.require_permission(who, service.team_id)
     return service
 
 

@@ -103,13 +103,18 @@ class IncidentNotes(IncidentResource[IncidentNote]):
             unique_id = write_note(parent, str(values["note"]), build_viewer_author(), now())
         return self._set_parent(parent, self.find_by_id(parent, unique_id))
 
+    def require_row_write(self, row: IncidentNote) -> None:
+        """Raise Forbidden if the viewer is a plain member and another person wrote the note."""
+        if row.user_id != viewer().user.id and self.permissions.write not in viewer().role_permissions:
+            access.require_permission(viewer(), row.incident.team_id, MANAGER)
+
     def change(self, row: IncidentNote, values: dict[str, object]) -> None:
-        _require_author(row)
+        self.require_row_write(row)
         super().change(row, values)
         log_change(row.incident, "noted", make_reason("note_changed", by=get_author_name()))
 
     def remove(self, row: IncidentNote) -> None:
-        _require_author(row)
+        self.require_row_write(row)
         super().remove(row)
         log_change(row.incident, "noted", make_reason("note_deleted", by=get_author_name()))
 
@@ -120,12 +125,6 @@ def write_note(incident: Incident, text: str, author: Author, at: datetime) -> s
     why = make_reason("note_written", by=author.name)
     write_effects(incident, [note, RecordLog(incident.unique_id, at, "noted", why, author)])
     return note.unique_id
-
-
-def _require_author(row: IncidentNote) -> None:
-    """Raise Forbidden if the viewer is a plain member and another person wrote the note."""
-    if row.user_id != viewer().user.id and IncidentNotes.permissions.write not in viewer().role_permissions:
-        access.require_permission(viewer(), row.incident.team_id, MANAGER)
 
 
 INCIDENT_NOTES = IncidentNotes()

@@ -442,8 +442,8 @@ def get_status(trace_id: str) -> Response:
             {name: answer[name] for name in ("status", "suppressed", "is_incident_created")}
         )
     g.viewer = auth.authenticate(auth.now(), g.route.permission)
-    receipt = _access_receipt(trace_id)
-    return serialization.build_response(_build_status(receipt, _select_visible_services(receipt)))
+    receipt = _access_receipt(g.viewer, trace_id)
+    return serialization.build_response(_build_status(receipt, _select_visible_services(g.viewer, receipt)))
 
 
 def _build_status(receipt: Receipt, services: peewee.ModelSelect | None) -> dict[str, object]:
@@ -478,12 +478,11 @@ def _find_receipt(trace_id: str) -> Receipt:
     return receipt
 
 
-def _access_receipt(trace_id: str) -> Receipt:
+def _access_receipt(viewer: auth.Viewer, trace_id: str) -> Receipt:
     """Return the receipt if the viewer may see it.
 
     NotFound for a receipt of another account, Forbidden within the account.
     """
-    viewer = auth.viewer()
     receipt = _find_receipt(trace_id)
     if receipt.account_id != viewer.account.id:
         raise NotFound
@@ -491,19 +490,18 @@ def _access_receipt(trace_id: str) -> Receipt:
         access.require_permission(viewer, get_team_of_service(receipt.service_id))
     elif (
         not viewer.is_admin
-        and alert_trace.find_first_event(receipt, _select_visible_services(receipt)) is None
+        and alert_trace.find_first_event(receipt, _select_visible_services(viewer, receipt)) is None
     ):
         raise Forbidden if receipt.router_id is not None else NotFound
     return receipt
 
 
-def _select_visible_services(receipt: Receipt) -> peewee.ModelSelect | None:
+def _select_visible_services(viewer: auth.Viewer, receipt: Receipt) -> peewee.ModelSelect | None:
     """Return a query of the services whose events of this receipt the viewer may see; None for all events.
 
     A receipt of a router can have events in several teams. A receipt of a deleted service or router can
     belong to no team.
     """
-    viewer = auth.viewer()
     if receipt.service_id is not None or viewer.is_admin:
         return None
     return Service.select(Service.id).where(Service.team.in_(access.select_permitted_teams(viewer)))
@@ -516,12 +514,17 @@ def get_trace(trace_id: str) -> dict[str, object]:
     The alerts of a large body have pages, by default of 100 alerts. `incidents` are those of the page.
     `is_truncated`: an incident has more entries, which its timeline shows.
     """
+    return load_trace(auth.viewer(), trace_id, paging.read_page(default=alert_trace.PAGE_SIZE))
+
+
+@auth.operation("incident_read")
+def load_trace(viewer: auth.Viewer, trace_id: str, page: paging.Page) -> alert_trace.JsonDict:
+    """Return the trace of an alert, with the alerts of a page."""
     try:
-        receipt = _access_receipt(trace_id)
+        receipt = _access_receipt(viewer, trace_id)
     except NotFound:
         raise NotFound(detail=_describe_unknown_alert()) from None
-    page = paging.read_page(default=alert_trace.PAGE_SIZE)
-    services = _select_visible_services(receipt)
+    services = _select_visible_services(viewer, receipt)
     trace = alert_trace.build_trace(receipt, services, start=page.start, size=page.size)
     answer = alert_answer.write_answer(trace, find_repeated(receipt, services))
     return {"answer": answer, **trace, **paging.build_links(page, trace["count"])}

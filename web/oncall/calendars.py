@@ -25,10 +25,11 @@ from schedules.oncall.feed import CalendarShifts, get_overrides_since, list_cale
 from schedules.oncall.schedule_shifts import Shift
 from schedules.oncall.shifts import find_endless, is_endless
 from web.http import access, serialization
-from web.http.auth import Viewer, now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import Forbidden
 from web.http.fields import OptionalNumber, Schema, Text, explain
 from web.http.limits.places import hold_place
+from web.http.permissions import MEMBER, OWN
 from web.http.response_headers import PRIVATE_HEADERS
 from web.oncall import calendar_cache, ical
 from web.oncall.calendar_cache import BuiltCalendar
@@ -80,7 +81,13 @@ def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
 
 def get_own_address() -> dict[str, str]:
     """Get the address of a calendar feed with your own shifts in all schedules."""
-    return _build_address(serialization.load(MONTHS_QUERY, request.args.to_dict()), own_only=True)
+    return get_calendar(viewer(), request.args.to_dict())
+
+
+@operation(MEMBER)
+def get_calendar(who: Viewer, query: object) -> dict[str, str]:
+    """Return the address of the viewer's own calendar."""
+    return _build_address(serialization.load(MONTHS_QUERY, query), own_only=True)
 
 
 def renew() -> None:
@@ -90,8 +97,14 @@ def renew() -> None:
 
 def renew_for_user(username: str) -> None:
     """Replace the calendar key of a user, for example after an address has leaked."""
-    user = access.access_user(viewer(), username)
-    access.require_rank(viewer(), user.role)
+    renew_calendar(viewer(), username)
+
+
+@operation(OWN)
+def renew_calendar(who: Viewer, username: str) -> None:
+    """Replace the calendar key of a user."""
+    user = access.access_user(who, username)
+    access.require_rank(who, user.role)
     _renew(user)
 
 

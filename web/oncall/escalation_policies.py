@@ -12,7 +12,6 @@ from models.store.ids import make_uuid
 from models.tables.schedules import Schedule
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
-from web.http import access
 from web.http.auth import viewer
 from web.http.errors import reject, reject_places
 from web.http.fields import (
@@ -202,11 +201,7 @@ class EscalationPolicies(Resource[EscalationPolicy, Team]):
 
 def list_available() -> dict[str, list[EscalationPolicy]]:
     """List the escalation policies of all teams in which you may read them."""
-    visible = EscalationPolicy.team.in_(access.select_permitted_teams(viewer()))
-    ordered = (
-        POLICIES.select_all().where(visible).order_by(EscalationPolicy.creation_date, EscalationPolicy.id)
-    )
-    return {"escalations": POLICIES.fill(list(ordered))}
+    return {"escalations": POLICIES.list_visible(viewer())}
 
 
 def _build_rules(team: Team, items: list[NewStep], known: Collection[str]) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 from schedules.oncall.shifts import EARLIEST, find_displaced
 from web.http import access, recording
-from web.http.auth import viewer
+from web.http.auth import Viewer, viewer
 from web.http.errors import reject
 from web.http.fields import explain
 from web.http.permissions import get_permissions
@@ -62,9 +62,9 @@ class Overrides(Resource[ScheduleOverride, Schedule]):
         overrides = ScheduleOverride.select(ScheduleOverride, User).join(User)
         return overrides.where(ScheduleOverride.schedule == parent)
 
-    def index(self, **ids: str) -> list[ScheduleOverride]:
+    def list_rows(self, who: Viewer, **ids: str) -> list[ScheduleOverride]:
         """List the overrides with the people that they replace, computed once for the whole schedule."""
-        rows: list[ScheduleOverride] = super().index(**ids)
+        rows: list[ScheduleOverride] = super().list_rows(who, **ids)
         found = _compute_overridden(rows[0].schedule) if rows else {}
         for row in rows:
             row.overridden = found.get(row.unique_id, {})

@@ -4,13 +4,14 @@ All answers come from the functions that also select people to notify (schedules
 schedules/escalation/targets.py). They need a constant number of queries.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from flask import request
 from marshmallow import fields
 
-from models.domain.facts import OnCallConfig, ScheduleFacts
+from models.domain.facts import OnCallConfig, PersonFacts, ScheduleFacts
 from models.load import schedule_overview
 from models.load.oncall_config import build_people_on_call
 from models.store.prepared import in_list
@@ -23,7 +24,7 @@ from schedules.oncall.local_time import list_zone_warnings
 from schedules.oncall.moved_handoffs import find_moved_handoffs
 from schedules.oncall.shifts import FullShift
 from web.http import access, serialization
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.http.fields import List, Moment, QueryMoment, Schema, Text, UserSchema, WordSet, explain
 from web.oncall.schedule_problems import (
@@ -33,6 +34,7 @@ from web.oncall.schedule_problems import (
     ScheduleView,
     limit_requests,
 )
+from web.oncall.schedules import SCHEDULES
 
 DAY = timedelta(days=1)
 DEFAULT_PERIOD = 30 * DAY
@@ -147,6 +149,43 @@ class ScheduleOnCallSchema(_ScheduleAnswerSchema):
     )
 
 
+class ShownShift(TypedDict):
+    """A shift in an answer, with its person as a row. `until` None: it has no end."""
+
+    user: User
+    start: datetime
+    until: datetime | None
+    layer: str | None
+    override: str | None
+    name: str
+
+
+class CurrentShift(ShownShift):
+    """A present shift. `forwarded_to` None: its person is notified."""
+
+    forwarded_to: User | None
+
+
+class Handoff(TypedDict):
+    """The next change of the people on call."""
+
+    at: datetime
+    oncalls: list[User]
+
+
+class CurrentAnswer(TypedDict):
+    """Who is on call in a schedule at a time, as rows."""
+
+    schedule: str
+    name: str
+    time_zone: str
+    warnings: list[str]
+    at: datetime
+    until: datetime
+    oncalls: list[CurrentShift]
+    handoff: Handoff | None
+
+
 PERIOD_QUERY = PeriodQuerySchema()
 MOMENT_QUERY = MomentQuerySchema()
 TIMELINE = ScheduleTimelineSchema()
@@ -155,8 +194,14 @@ ON_CALL = ScheduleOnCallSchema()
 
 def get_timeline(schedule_id: str) -> dict[str, object]:
     """Get the shifts, gaps and conflicts of a schedule over a time."""
+    return load_timeline(viewer(), schedule_id, request.args)
+
+
+@operation("schedule_read")
+def load_timeline(who: Viewer, schedule_id: str, query: Mapping[str, str]) -> dict[str, object]:
+    """Return the shifts of a schedule over the time that a query names, with the problems that it names."""
     row = access_schedule(schedule_id)
-    included, start, end = _read_period()
+    included, start, end = _read_period(query)
     view = ScheduleView.load(row, start, end)
     work = shifts.estimate_work([view.schedule], start, end)
     if work > shifts.MAX_WORK:
@@ -182,19 +227,20 @@ def get_timeline(schedule_id: str) -> dict[str, object]:
 
 def get_on_call(schedule_id: str) -> dict[str, object]:
     """Get who is on call in a schedule at a time. The answer also says until when, and who is next."""
+    return find_on_call(viewer(), schedule_id, request.args)
+
+
+@operation("schedule_read")
+def find_on_call(who: Viewer, schedule_id: str, query: Mapping[str, str]) -> dict[str, object]:
+    """Return who is on call in a schedule at the time that a query names, with the problems that it names."""
     row = access_schedule(schedule_id)
-    query = serialization.load(MOMENT_QUERY, request.args)
-    at: datetime = query.get("at") or now()
-    included: frozenset[str] = query.get("include", frozenset())
+    values = serialization.load(MOMENT_QUERY, query)
+    at: datetime = values.get("at") or now()
+    included: frozenset[str] = values.get("include", frozenset())
     view = ScheduleView.load(row, at, at + LOOKAHEAD)
-    config = OnCallConfig(
-        people=build_people_on_call(view.users.values(), at), schedules={row.unique_id: view.schedule}
-    )
     with limit_requests(included, 0):
         most = shifts.MAX_WORK if included else MAX_WORK
-        current = find_current(view.schedule, config, at, most)
-        users = {user.id: user for user in view.users.values()}
-        users |= _load_users(current.list_rows() - users.keys())
+        ((current, users),) = _find_all([view], at, most)
         found = view.list_shifts(at, current.until) if included else []
         return {
             **show_on_call(view.schedule, current, users),
@@ -202,27 +248,73 @@ def get_on_call(schedule_id: str) -> dict[str, object]:
         }
 
 
-def show_on_call(
-    schedule: ScheduleFacts, current: CurrentOnCall, users: Mapping[int, User]
-) -> dict[str, object]:
+@operation("schedule_read")
+def list_on_call(who: Viewer, *, start: int, most: int) -> list[tuple[Schedule, CurrentAnswer]]:
+    """Return who is on call now in the schedules that the viewer may read, by team and name.
+
+    Each is as in the answer about one schedule, without problems; all together need a constant number of
+    queries. `start` is the place of the first one, from 0.
+    """
+    visible = SCHEDULES.select_visible(who)
+    rows = schedule_overview.list_page(visible, start, most)
+    views = ScheduleView.load_all(rows, now(), now() + LOOKAHEAD)
+    found = _find_all(views, now(), MAX_WORK)
+    return [
+        (view.row, show_on_call(view.schedule, current, users))
+        for view, (current, users) in zip(views, found, strict=True)
+    ]
+
+
+def _find_all(
+    views: Sequence[ScheduleView], at: datetime, most: int
+) -> list[tuple[CurrentOnCall, dict[int, User]]]:
+    """Return who is on call in each of these schedules, and the people by row number: those of all of them.
+
+    `most` is the limit of the work for each schedule.
+    """
+    users = {user.id: user for view in views for user in view.users.values()}
+    people = build_people_on_call(users.values(), at)
+    found = [
+        find_current(
+            view.schedule,
+            OnCallConfig(people=people, schedules={view.row.unique_id: view.schedule}),
+            at,
+            most,
+        )
+        for view in views
+    ]
+    users |= _load_users({row for current in found for row in current.list_rows()} - users.keys())
+    return [(current, users) for current in found]
+
+
+def show_on_call(schedule: ScheduleFacts, current: CurrentOnCall, users: Mapping[int, User]) -> CurrentAnswer:
     """Return the answer who is on call, without problems. `users` has the people by row number."""
     by_username = {user.username: user for user in users.values()}
+    handoff: Handoff | None = None
+    if current.handoff is not None:
+        next_people = [users[person.row] for person in current.next_people]
+        handoff = {"at": current.handoff, "oncalls": next_people}
     return {
-        **_describe(schedule),
+        "schedule": schedule.unique_id,
+        "name": schedule.name,
+        "time_zone": schedule.time_zone,
+        "warnings": list_zone_warnings(schedule.name, schedule.time_zone),
         "at": current.at,
         "until": current.until,
-        "oncalls": [
-            {
-                **_show_shift(held, by_username),
-                "forwarded_to": users[recipient.row]
-                if (recipient := current.recipients.get(held.shift.username))
-                else None,
-            }
-            for held in current.shifts
-        ],
-        "handoff": current.handoff
-        and {"at": current.handoff, "oncalls": [users[person.row] for person in current.next_people]},
+        "oncalls": [_show_current(held, by_username, current.recipients, users) for held in current.shifts],
+        "handoff": handoff,
     }
+
+
+def _show_current(
+    held: FullShift,
+    by_username: Mapping[str, User],
+    recipients: Mapping[str, PersonFacts],
+    users: Mapping[int, User],
+) -> CurrentShift:
+    recipient = recipients.get(held.shift.username)
+    shown = _show_shift(held, by_username)
+    return {**shown, "forwarded_to": users[recipient.row] if recipient else None}
 
 
 def _describe(schedule: ScheduleFacts) -> dict[str, object]:
@@ -234,7 +326,7 @@ def _describe(schedule: ScheduleFacts) -> dict[str, object]:
     }
 
 
-def _show_shift(whole: FullShift, users: Mapping[str, User]) -> dict[str, object]:
+def _show_shift(whole: FullShift, users: Mapping[str, User]) -> ShownShift:
     shift = whole.shift
     return {
         "user": users[shift.username],
@@ -259,8 +351,8 @@ def access_schedule(schedule_id: str) -> Schedule:
     return row
 
 
-def _read_period() -> tuple[frozenset[str], datetime, datetime]:
-    period = serialization.load(PERIOD_QUERY, request.args)
+def _read_period(query: Mapping[str, str]) -> tuple[frozenset[str], datetime, datetime]:
+    period = serialization.load(PERIOD_QUERY, query)
     start: datetime = period.get("start") or now()
     end: datetime = period.get("end") or start + DEFAULT_PERIOD
     if end <= start:

@@ -3,7 +3,7 @@
 Conflicts need all schedules with the same people, so an account asks for them one at a time.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -108,11 +108,21 @@ class ScheduleView:
 
     @classmethod
     def load(cls, row: Schedule, start: datetime, end: datetime) -> "ScheduleView":
+        (view,) = cls.load_all([row], start, end)
+        return view
+
+    @classmethod
+    def load_all(cls, rows: Sequence[Schedule], start: datetime, end: datetime) -> "list[ScheduleView]":
+        """Load these schedules of one account. Each view has the people of all of them."""
         # Shifts are shown completely, so old overrides are needed: they may have split a present shift.
-        (schedule,) = load_schedule_facts([row], EARLIEST)
-        overrides = tuple(each for each in schedule.overrides if each.start < end and each.end > start)
-        usernames = list_usernames(replace(schedule, overrides=overrides))
-        return cls(row, schedule, schedule_overview.find_members(row.team.account_id, usernames))
+        found = load_schedule_facts(rows, EARLIEST)
+        usernames = {
+            username
+            for schedule in found
+            for username in list_usernames(_keep_overlapping(schedule, start, end))
+        }
+        members = schedule_overview.find_members(rows[0].team.account_id, usernames) if rows else {}
+        return [cls(row, schedule, members) for row, schedule in zip(rows, found, strict=True)]
 
     def list_shifts(self, start: datetime, end: datetime) -> list[Shift]:
         return shifts.list_joined_shifts(self.schedule, start, end, self.users)
@@ -176,6 +186,12 @@ class ScheduleView:
             "what": problem.what,
             "minor": problem.minor,
         }
+
+
+def _keep_overlapping(schedule: ScheduleFacts, start: datetime, end: datetime) -> ScheduleFacts:
+    """Return a schedule with only its overrides that overlap a time."""
+    found = tuple(each for each in schedule.overrides if each.start < end and each.end > start)
+    return replace(schedule, overrides=found)
 
 
 def limit_requests(included: Collection[str], work: int) -> AbstractContextManager[None]:

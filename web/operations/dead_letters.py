@@ -4,7 +4,7 @@ Members may do this for the dead letters of their teams. Only owners and admins 
 without a service, for example those of a router.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from flask import current_app
@@ -18,7 +18,7 @@ from models.write import change_dead_letters
 from models.write.change_dead_letters import ChangeResult
 from pipeline.topology import build_segments, find_segment
 from web.http import access, paging
-from web.http.auth import viewer
+from web.http.auth import Viewer, operation, viewer
 from web.http.errors import NotFound, reject
 from web.http.fields import Moment, Number, Schema, Text, explain
 from web.http.permissions import ADMIN
@@ -97,12 +97,18 @@ REPLAYED = ReplayedSchema()
 
 def index() -> dict[str, object]:
     """List dead letters, newest first, page by page."""
-    teams = None if viewer().is_admin else access.select_permitted_teams(viewer())
-    scope = Scope(viewer().account.id, teams=teams)
+    return find_page(viewer(), paging.read_page())
+
+
+@operation("incident_read")
+def find_page(who: Viewer, page: paging.Page) -> dict[str, object]:
+    """Return a page of the dead letters that the viewer may see."""
+    teams = None if who.is_admin else access.select_permitted_teams(who)
+    scope = Scope(who.account.id, teams=teams)
     total = dead_letters.select_keys(scope).count()
     return paging.build_page(
         dead_letters.select_keys(scope, newest_first=True),
-        paging.read_page(),
+        page,
         _load,
         count=total,
     )
@@ -119,8 +125,22 @@ def retrieve(dead_letter_id: str) -> DeadLetter:
 
 def replay(dead_letter_id: str) -> dict[str, str]:
     """Replay a dead letter. It is processed again as if it had just arrived."""
+    return replay_one(viewer(), dead_letter_id)
+
+
+def list_replayable(who: Viewer, found: Collection[DeadLetter]) -> set[str]:
+    """Return the ids of those of these dead letters that the viewer may replay or drop, in one query."""
+    permission = replay_one.permission
+    teams = {each.team for each in found if each.team is not None}
+    permitted = access.find_permitted_teams(who, permission, teams)
+    return {each.id for each in found if (who.is_admin if each.team is None else each.team in permitted)}
+
+
+@operation("incident_write")
+def replay_one(who: Viewer, dead_letter_id: str) -> dict[str, str]:
+    """Replay the dead letter with this id."""
     found = _access(dead_letter_id)
-    changed = change_dead_letters.replay([found.key], get_display_name(viewer().user))
+    changed = change_dead_letters.replay([found.key], get_display_name(who.user))
     if changed.owner_deleted:
         reject("id", "Its integration or router was deleted, so this dead letter can only be dropped.")
     _require_changed(changed)

@@ -12,6 +12,7 @@ import peewee
 from flask import current_app
 from marshmallow import fields
 
+from models.domain.enums import IntegrationType
 from models.reports.delivery_problems import list_delivery_problems
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
@@ -20,7 +21,7 @@ from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody
 from web.http import access, serialization
 from web.http.access import Row
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.concurrency_limit import ConcurrencyLimit, start_client_check
 from web.http.errors import BadRequest, NotFound, reject
 from web.http.fields import (
@@ -37,6 +38,7 @@ from web.http.fields import (
 )
 from web.operations import run_simulation
 from web.rules.dry_run import SOURCE
+from web.services.integrations import INTEGRATIONS
 
 # CPU time of one simulation, in seconds. A longer simulation is truncated.
 MAX_CPU_S = 2.0
@@ -219,14 +221,31 @@ SIMULATION = SimulationSchema()
 
 def run() -> dict[str, object]:
     """Simulate an alert. The answer says who would be notified, when, by which contact and why."""
-    values = serialization.read_body()
+    return simulate_alert(viewer(), serialization.REQUEST_BODY)
+
+
+def list_for_simulation(who: Viewer, most: int) -> list[tuple[str, str]]:
+    """Return unique_id and name of the integrations for which the viewer may simulate an alert."""
+    simulated = access.select_permitted_teams(who, simulate_alert.permission)
+    rows = INTEGRATIONS.select_visible(who).select(Integration.unique_id, Integration.name, Service.name)
+    rows = rows.join(Service).where(
+        Service.team.in_(simulated), Integration.integration_type == IntegrationType.ALERT
+    )
+    found = rows.order_by(Service.name, Integration.name, Integration.id).limit(most).tuples()
+    return [(unique_id, f"{service}: {name}") for unique_id, name, service in found]
+
+
+@operation("incident_read")
+def simulate_alert(who: Viewer, body: object) -> dict[str, object]:
+    """Return what would happen to the alert of a body."""
+    values = serialization.load(SIMULATE, body)
     if (values.get("alert") is None) == (values.get("payload") is None):
         reject("alert", "Give either an alert or a payload.")
     form = "alert" if values.get("alert") is not None else "payload"
     if form == "alert" and values.get("source") not in (None, "", generic.EXTENSION):
         reject("source", "Only a payload has a source; an alert always has the generic form.")
     source = generic.EXTENSION if form == "alert" else values.get("source") or None
-    integration = _find_integration(values, source)
+    integration = _find_integration(who, values, source)
     duration = values.get("duration")
     at, with_open = values.get("at") or now(), values.get("with_open", False)
     if with_open and (at := run_simulation.adjust_to_now(at, now())) < now():
@@ -240,13 +259,13 @@ def run() -> dict[str, object]:
         with_open,
     )
     try:
-        with CONCURRENCY.acquire(viewer().account):
+        with CONCURRENCY.acquire(who.account):
             until = time.thread_time() + MAX_CPU_S
             is_gone = start_client_check()
             result = run_simulation.run_simulation(question, lambda: is_gone() or time.thread_time() > until)
         return {
             **result,
-            "warnings": list_delivery_problems(current_app.config["SETTINGS"], viewer().account, now()),
+            "warnings": list_delivery_problems(current_app.config["SETTINGS"], who.account, now()),
         }
     except BadBody as error:
         raise BadRequest({_prefix(form, field): why for field, why in error.errors.items()}) from None
@@ -263,22 +282,22 @@ def _prefix(form: str, field: str) -> str:
     return form if field == "body" else f"{form}.{field}"
 
 
-def _find_integration(values: dict[str, Any], source: str | None) -> Integration:
+def _find_integration(who: Viewer, values: dict[str, Any], source: str | None) -> Integration:
     """Return the named integration, or the only integration of the service for this source.
 
     Forbidden if the viewer may not read the incidents of its team.
     """
     if values.get("integration"):
         joined = Integration.select(Integration, Service, Team).join(Service).join(Team)
-        integration: Integration = _find("integration", joined, Integration, values["integration"])
-        access.require_permission(viewer(), integration.service.team_id)
+        integration: Integration = _find(who, "integration", joined, Integration, values["integration"])
+        access.require_permission(who, integration.service.team_id)
         if values.get("service") not in (None, integration.service.unique_id):
             reject("integration", "This integration does not belong to this service.")
         return integration
     if not values.get("service"):
         reject("service", "Give a service or an integration.")
-    service = _find("service", Service.select(Service, Team).join(Team), Service, values["service"])
-    access.require_permission(viewer(), service.team_id)
+    service = _find(who, "service", Service.select(Service, Team).join(Team), Service, values["service"])
+    access.require_permission(who, service.team_id)
     found = run_simulation.find_integrations(service, source)
     if len(found) != 1:
         names = ", ".join(row.name for row in found)
@@ -292,8 +311,10 @@ def _find_integration(values: dict[str, Any], source: str | None) -> Integration
     return found[0]
 
 
-def _find(field: str, joined: "peewee.ModelSelect[Row]", table: type[Row], unique_id: str) -> Row:
+def _find(
+    who: Viewer, field: str, joined: "peewee.ModelSelect[Row]", table: type[Row], unique_id: str
+) -> Row:
     try:
-        return access.find(joined.where(Team.account == viewer().account), table.unique_id, unique_id)
+        return access.find(joined.where(Team.account == who.account), table.unique_id, unique_id)
     except NotFound:
         reject(field, f"The account has no {field} with this id.")

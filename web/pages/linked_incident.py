@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
-import peewee
 from flask import Response, current_app, make_response, redirect, request
 
 from models.domain.effects import Author
@@ -18,12 +17,11 @@ from models.domain.enums import AlertType, AuthorKind, IncidentStatus, Urgency
 from models.domain.reasons import Reason, make_reason
 from models.links import signed_links
 from models.reports.alert_trace import load_notification_entries
+from models.reports.pages import incident_rows
 from models.store.store import store
-from models.tables.accounts import Account, CustomRole, User, get_display_name
-from models.tables.events import Event, Receipt
+from models.tables.accounts import User, get_display_name
+from models.tables.events import Event
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
-from models.tables.notifications import Notification
-from models.tables.services import Service
 from pipeline.messages.content import ACTIONS
 from pipeline.messages.incidents import list_labels
 from pipeline.messages.times import format_time
@@ -107,22 +105,7 @@ def _open_link(token: str) -> OpenedLink | Response:
         return render_page("gone.html", 410, expired=True)
     except signed_links.BadLink:
         return render_page("gone.html", 404, expired=False)
-    query = (
-        Notification.select(Notification, Incident, User, Service, Account, CustomRole)
-        .join(Incident)
-        .join(Account)
-        .switch(Incident)
-        .join(Service, peewee.JOIN.LEFT_OUTER)
-        .switch(Notification)
-        .join(User)
-        .join(CustomRole, peewee.JOIN.LEFT_OUTER)
-        .where(
-            Notification.id == link.notification,
-            Notification.incident == link.incident,
-            Notification.user == link.user,
-        )
-    )
-    notification = query.first()
+    notification = incident_rows.find_notification(link.notification, link.incident, link.user)
     if notification is None or notification.user.removed_at is not None:
         return render_page("gone.html", 404, expired=False)
     user, incident = notification.user, notification.incident
@@ -141,7 +124,7 @@ def _render_incident(opened: OpenedLink, token: str) -> Response:
     incident = opened.incident
     push = build_paths(f"/i/{token}/browser/") if is_fresh(token) else None
     status = IncidentStatus(incident.status)
-    assignee = User.get_or_none(User.id == incident.assigned_to_id)
+    assignee = incident_rows.find_person(incident.assigned_to_id)
     return render_page(
         "incident.html",
         200,
@@ -155,19 +138,13 @@ def _render_incident(opened: OpenedLink, token: str) -> Response:
         reader=get_display_name(opened.user),
         is_resolved=status is IncidentStatus.RESOLVED,
         buttons=[word for word, (_, states) in ACTIONS.items() if opened.may_act and status in states],
-        alerts=[build_alert(row, opened.moment) for row in list_alerts(incident)],
+        alerts=[build_alert(row, opened.moment) for row in incident_rows.list_alerts(incident, MAX_ALERTS)],
         may_act=opened.may_act,
         note_limit=NOTE_LIMIT,
-        notes=[_build_note(opened, row) for row in list_notes(incident)],
+        notes=[_build_note(opened, row) for row in incident_rows.list_notes(incident, MAX_NOTES)],
         notifications=_list_notifications(opened),
-        log=[_build_entry(opened, row) for row in _list_log(incident)],
+        log=[_build_entry(opened, row) for row in incident_rows.list_log(incident, MAX_LOG_ENTRIES)],
     )
-
-
-def list_alerts(incident: Incident, limit: int = MAX_ALERTS) -> "peewee.ModelSelect[Event]":
-    """Select the last alerts of an incident with their receipts, the newest first."""
-    query = Event.select(Event, Receipt.trace_id).join(Receipt).where(Event.incident == incident)
-    return query.order_by(Event.id.desc()).limit(limit)
 
 
 def build_alert(event: Event, format_moment: Callable[[datetime], str]) -> dict[str, object]:
@@ -192,12 +169,6 @@ def _list_links(found: object, text: str, url: str) -> list[tuple[str, str]]:
     return [(words or address, address) for words, address in pairs if address][:MAX_URLS]
 
 
-def list_notes(incident: Incident, most: int = MAX_NOTES) -> "peewee.ModelSelect[IncidentNote]":
-    """Select the last notes on an incident with their authors, the newest first."""
-    query = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
-    return query.where(IncidentNote.incident == incident).order_by(IncidentNote.id.desc()).limit(most)
-
-
 def _build_note(opened: OpenedLink, row: IncidentNote) -> dict[str, str]:
     by = get_display_name(row.user) if row.user else "a rule"
     return {"at": opened.moment(row.creation_date), "by": by, "note": row.note}
@@ -205,18 +176,12 @@ def _build_note(opened: OpenedLink, row: IncidentNote) -> dict[str, str]:
 
 def _list_notifications(opened: OpenedLink) -> list[dict[str, str]]:
     """List the last notifications of the incident, each with its outcome, oldest first."""
-    last = Notification.select(Notification.id).where(Notification.incident == opened.incident)
-    rows = [row.id for row in last.order_by(Notification.id.desc()).limit(MAX_NOTIFICATIONS)]
-    entries = load_notification_entries(Notification.id.in_(rows))
+    last = incident_rows.select_last_notifications(opened.incident, MAX_NOTIFICATIONS)
+    entries = load_notification_entries(last)
     return [
         {"at": opened.moment(row.done_at or row.not_before), "sentence": entry["sentence"]}
         for row, entry in entries
     ]
-
-
-def _list_log(incident: Incident) -> "peewee.ModelSelect[IncidentLog]":
-    query = IncidentLog.select().where(IncidentLog.incident == incident)
-    return query.order_by(IncidentLog.id.desc()).limit(MAX_LOG_ENTRIES)
 
 
 def _build_entry(opened: OpenedLink, row: IncidentLog) -> dict[str, str]:

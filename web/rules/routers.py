@@ -202,7 +202,8 @@ def move(router_id: str) -> list[RouterRule]:
     router = RULES.get_parent(router_id=router_id)
     values = serialization.read_body()
     move_rule(router, values["rule"], values["position"], read_writing(Mode.PATCH))
-    return RULES.index(router_id=router_id)
+    rows: list[RouterRule] = RULES.list_rows(viewer(), router_id=router_id)
+    return rows
 
 
 def move_rule(router: GlobalRouter, unique_id: str, position: int, writing: Writing) -> None:

@@ -19,7 +19,7 @@ from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, T
 from schedules.maintenance import find_in_force, was_in_force
 from web.http import access
 from web.http.access import Row
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.http.fields import (
     LONG_TEXT,
@@ -159,9 +159,15 @@ class Services(Resource[Service, Team]):
 
 def list_available() -> list[Service]:
     """List the services of all teams on which you may create incidents."""
+    return list_for_incidents(viewer())
+
+
+@operation("service_read")
+def list_for_incidents(who: Viewer) -> list[Service]:
+    """Return the services of all teams on which the viewer may create incidents."""
     services = join_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
-    for permission in (viewer().permission, "incident_write"):
-        services = services.where(Service.team.in_(access.select_permitted_teams(viewer(), permission)))
+    for permission in (who.permission, "incident_write"):
+        services = services.where(Service.team.in_(access.select_permitted_teams(who, permission)))
     return apply_maintenance(list(services.order_by(Service.creation_date, Service.id)))
 
 

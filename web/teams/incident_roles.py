@@ -27,6 +27,7 @@ class IncidentRoles(TeamElement[IncidentRole]):
     parent_field = IncidentRole.team
     id_arg = "incident_role_id"
     permissions = get_permissions("incident_role")
+    name_field = "title"
 
 
 INCIDENT_ROLES = IncidentRoles()

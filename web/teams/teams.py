@@ -14,7 +14,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web.http import access, recording
-from web.http.auth import now, viewer
+from web.http.auth import Viewer, now, viewer
 from web.http.errors import reject, reject_places
 from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema, explain
 from web.http.permissions import ADMIN, MANAGER, ReadWrite, get_permissions
@@ -90,8 +90,11 @@ class Teams(Resource[Team, Account]):
         return access.access_account(viewer()) if viewer().permission == ADMIN else viewer().account
 
     def select_rows(self, parent: Account) -> "peewee.ModelSelect[Team]":
-        is_visible = Team.id.in_(access.select_permitted_teams(viewer()))
-        return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, is_visible)
+        return self.select_visible(viewer()).where(Team.account == parent)
+
+    def select_visible(self, who: Viewer) -> "peewee.ModelSelect[Team]":
+        teams = access.select_permitted_teams(who, self.permissions.read)
+        return Team.select(Team, User).join(User, on=Team.owner).where(Team.id.in_(teams))
 
     def fill(self, rows: list[Team]) -> list[Team]:
         members = TeamMember.select(TeamMember, User).join(User)
@@ -99,6 +102,12 @@ class Teams(Resource[Team, Account]):
         attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
         attach(rows, "incidentrole_set", roles, IncidentRole.team, IncidentRole.creation_date)
         return rows
+
+    def require_permission(self, parent: Account, row: Team | None) -> None:
+        if row is not None:
+            access.require_permission(viewer(), row.id)
+        elif viewer().permission == ADMIN:
+            access.access_account(viewer())
 
     def insert(self, parent: Account, values: dict[str, Any]) -> Team:
         return provisioning.create_team(parent, values["name"], viewer().user, now())

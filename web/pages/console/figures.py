@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import peewee
 from flask import Response, request
 
-from models.domain.enums import NotificationStatus
 from models.reports import incident_metrics
-from models.reports.drill_report import is_drill
 from models.reports.figures import daily_alerts as alert_figures
-from models.tables.accounts import User, get_display_name
-from models.tables.incidents import Incident
-from models.tables.notifications import Notification
+from models.reports.figures import daily_incidents, pages_by_person
+from models.tables.accounts import get_display_name
 from schedules.oncall.local_time import get_zone_or_utc, to_local
 from web.http import access
 from web.http.auth import now, viewer
@@ -23,7 +19,6 @@ from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.errors import NotFound, Throttled
 from web.incidents import analytics
 from web.pages.console.calendar_picture import list_days
-from web.pages.console.operations import call
 from web.pages.console.page import render
 
 
@@ -62,7 +57,7 @@ def show() -> Response:
     limits = {"from_date": first.isoformat(), "to_date": today.isoformat()}
     try:
         days = _measure_days(first, today, zone)
-        teams = call("analytics_get_team_analytics", limits)
+        teams = analytics.TEAM_ANALYTICS.dump(analytics.measure_teams(viewer(), limits))
     except Throttled:
         # An account asks one question of a kind at a time.
         return render("figures.html", periods=PERIODS, period=int(period), days=[], too_many=None)
@@ -97,9 +92,6 @@ def _measure_days(first: date, last: date, zone: ZoneInfo) -> list[DayFigures]:
     """Return incidents, mean times and alerts of each day."""
     count = (last - first).days + 1
     starts = list_days(first, count, zone)
-    day_number = peewee.Case(
-        None, [(Incident.creation_date < end, place) for place, end in enumerate(starts[1:])], -1
-    )
     limits = {
         "from_date": datetime.combine(first, datetime.min.time()),
         "to_date": datetime.combine(last, datetime.min.time()),
@@ -107,35 +99,21 @@ def _measure_days(first: date, last: date, zone: ZoneInfo) -> list[DayFigures]:
     with analytics.select_incidents(limits, CONCURRENCY) as incidents:
         if incident_metrics.has_more_than(incidents, MAX_INCIDENTS):
             raise TooManyIncidentsError
-        found = incident_metrics.measure(incidents, day_number)
+        found = daily_incidents.measure_by_day(incidents, starts)
         alerts = alert_figures.count_by_day(starts, access.select_permitted_teams(viewer()))
-    empty = incident_metrics.Metrics()
     return [
-        DayFigures(first + timedelta(days=place), found.get(place, empty).show(), alerts[place])
-        for place in range(count)
+        DayFigures(first + timedelta(days=place), metrics.show(), alerts[place])
+        for place, metrics in enumerate(found)
     ]
 
 
 def _count_by_person(start: datetime) -> list[dict[str, object]]:
     """Return how often each person was paged since this time, and how often of these at night."""
     teams = access.select_permitted_teams(viewer())
-    rows = (
-        Notification.select(Notification.user, Notification.done_at)
-        .join(Incident)
-        .where(
-            Incident.account == viewer().account,
-            Incident.team.in_(teams),
-            Notification.state == NotificationStatus.SENT,
-            Notification.not_before >= start,
-            ~is_drill(Notification.incident),
-        )
-        .order_by(Notification.id.desc())
-        .limit(MAX_NOTIFICATIONS)
-    )
-    found = [(user, at) for user, at in rows.tuples() if at is not None]
-    people = {user.id: user for user in User.select().where(User.id.in_({user for user, _ in found}))}
-    pages = Counter(user for user, _ in found)
-    nights = Counter(user for user, at in found if is_night(at, get_zone_or_utc(people[user].time_zone)))
+    found = pages_by_person.list_pages(viewer().account, teams, start, MAX_NOTIFICATIONS)
+    people = {user.id: user for user, _ in found}
+    pages = Counter(user.id for user, _ in found)
+    nights = Counter(user.id for user, at in found if is_night(at, get_zone_or_utc(user.time_zone)))
     return [
         {"name": get_display_name(people[user]), "pages": count, "nights": nights[user]}
         for user, count in pages.most_common()

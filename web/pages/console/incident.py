@@ -1,10 +1,6 @@
 """The page of one incident: what happened, whom Tocsin notified and notifies next, and what can be done."""
 
-from collections.abc import Iterable
-from datetime import datetime
-
 import orjson
-import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urgency
@@ -12,24 +8,30 @@ from models.load.incident_states import load_states
 from models.load.lane import ConfigKeys, load_incident_config
 from models.load.simulation import load_open_incident
 from models.reports import incident_timeline
-from models.store.fields import Table
-from models.store.store import store
+from models.reports.pages import incident_rows
 from models.tables.accounts import get_display_name
-from models.tables.incidents import Incident, IncidentLog, IncidentResponder, IncidentTask
-from models.tables.notifications import Notification
+from models.tables.incidents import Incident
 from pipeline.messages.content import ACTIONS
 from pipeline.simulation.next_messages import NextMessages, find_next_messages
+from web.account.members import MEMBERS
 from web.http import access
 from web.http.auth import now, viewer
+from web.incidents.responders import RESPONDERS
+from web.incidents.role_assignments import ASSIGNMENTS
 from web.incidents.schemas import fill
+from web.incidents.tags import INCIDENT_TAGS
+from web.incidents.tasks import INCIDENT_TASKS
+from web.oncall.escalation_policies import POLICIES
 from web.pages import forms
-from web.pages.console.operations import call, call_if_allowed
 from web.pages.console.page import answer_unchanged, build_etag, format_moment, is_known, render
 from web.pages.console.timeline import add_sentences
-from web.pages.linked_incident import build_alert, list_alerts, list_notes
+from web.pages.linked_incident import build_alert
+from web.teams.incident_roles import INCIDENT_ROLES
+from web.teams.labels import PRIORITIES, TAGS
 
 MAX_ALERTS = 20
 MAX_ENTRIES = 100
+MAX_NOTES = 20
 # The largest number of people and policies in a list to choose from.
 MAX_CHOICES = 500
 SNOOZES = ((30, "30 minutes"), (60, "1 hour"), (240, "4 hours"), (480, "8 hours"), (1440, "1 day"))
@@ -38,7 +40,9 @@ SNOOZES = ((30, "30 minutes"), (60, "1 hour"), (240, "4 hours"), (480, "8 hours"
 def show(incident: str) -> Response:
     """Show an incident. A poll reads only the incident and its last changes."""
     row = access.access_incident(viewer(), incident)
-    etag = build_etag(row.id, _find_last_change(row), request.query_string)
+    may_write = access.may(viewer(), INCIDENT_TAGS.permissions.write, row.team_id)
+    shown = (row.status, row.assigned_to_id, row.title, bool(may_write))
+    etag = build_etag(row.id, incident_rows.find_last_change(row), shown, request.query_string)
     if is_known(etag):
         return answer_unchanged(etag)
     fill([row])
@@ -50,39 +54,21 @@ def show(incident: str) -> Response:
         urgency=Urgency(row.urgency).name.lower(),
         assignee=get_display_name(row.assigned_to) if row.assigned_to else "",
         seen=orjson.dumps(describe(row)).decode(),
-        buttons=[word for word, (_, states) in ACTIONS.items() if IncidentStatus(row.status) in states],
+        buttons=[
+            word
+            for word, (_, states) in ACTIONS.items()
+            if may_write and IncidentStatus(row.status) in states
+        ],
         following=_find_next_messages(row),
-        alerts=[build_alert(each, format_moment) for each in list_alerts(row, MAX_ALERTS)],
+        alerts=[build_alert(each, format_moment) for each in incident_rows.list_alerts(row, MAX_ALERTS)],
         timeline=_load_timeline(row),
         max_entries=MAX_ENTRIES,
-        notes=list_notes(row),
+        notes=incident_rows.list_notes(row, MAX_NOTES),
+        may_write=may_write,
         name_user=get_display_name,
         done=forms.read_done(),
         more={**_load_details(row), **_load_choices(row)},
     )
-
-
-def _find_last_change(row: Incident) -> tuple[object, ...]:
-    """Return what changes when the page does, in one statement."""
-
-    def last(table: type[Table], column: object) -> peewee.Select:
-        return table.select(column).where(table.incident == row.id)
-
-    done = Notification.state * 1
-    found: tuple[object, ...] = (
-        peewee.Select(
-            columns=[
-                last(IncidentLog, peewee.fn.MAX(IncidentLog.id)),
-                last(Notification, peewee.fn.MAX(Notification.id)),
-                last(Notification, peewee.fn.SUM(done)),
-                last(IncidentResponder, peewee.fn.SUM(IncidentResponder.response_status)),
-                last(IncidentTask, peewee.fn.SUM(IncidentTask.status + 1)),
-            ]
-        )
-        .tuples()
-        .execute(store().database)[0]
-    )
-    return (*(str(value) for value in found), row.status, row.assigned_to_id, row.title)
 
 
 def describe(row: Incident) -> dict[str, str]:
@@ -110,25 +96,21 @@ def _find_next_messages(row: Incident) -> NextMessages:
 
 def _load_timeline(row: Incident) -> list[dict[str, object]]:
     """Return the last entries of the timeline, the newest first."""
-    keys = incident_timeline.select_entries(row).order_by(peewee.SQL("3 DESC, 1 DESC, 2 DESC"))
-    found: Iterable[tuple[int, int, datetime]] = keys.limit(MAX_ENTRIES)
-    return add_sentences(row, incident_timeline.load_entries((kind, number) for kind, number, _ in found))
+    keys = incident_timeline.list_last_keys(row, MAX_ENTRIES)
+    return add_sentences(row, incident_timeline.load_entries(keys))
 
 
 def _load_details(row: Incident) -> dict[str, object]:
     """Return what people added to the incident."""
     number = str(row.incident_number)
     # Merged incidents can belong to a team whose incidents the person may not read.
-    related = Incident.select(Incident.incident_number, Incident.title).where(
-        Incident.team.in_(access.select_permitted_teams(viewer()))
-    )
-    children = related.where(Incident.parent == row)
+    teams = access.select_permitted_teams(viewer())
     return {
-        "responders": call("index_incident_responder", incident=number),
-        "tasks": call("index_incident_task", incident=number),
-        "roles": call("index_role_in_an_incident", incident=number),
-        "children": list(children.order_by(Incident.id).limit(MAX_ENTRIES)),
-        "parent": related.where(Incident.id == row.parent_id).first() if row.parent_id else None,
+        "responders": RESPONDERS.show_rows(viewer(), incident=number),
+        "tasks": INCIDENT_TASKS.show_rows(viewer(), incident=number),
+        "roles": ASSIGNMENTS.show_rows(viewer(), incident=number),
+        "children": incident_rows.list_children(row, teams, MAX_ENTRIES),
+        "parent": incident_rows.find_parent(row, teams),
         "responses": {each.value: each.name.lower() for each in ResponseStatus},
         "task_statuses": [(each.value, each.name.lower().replace("_", " ")) for each in TaskStatus],
         "snoozes": SNOOZES,
@@ -137,29 +119,18 @@ def _load_details(row: Incident) -> dict[str, object]:
 
 def _load_choices(row: Incident) -> dict[str, object]:
     """Return the people and objects that the forms of the page offer."""
-    team = row.team.unique_id
-    no_policies: dict[str, list[dict[str, str]]] = {"escalations": []}
-    policies = call_if_allowed("escalation_policies_list_available", no_policies)["escalations"]
     return {
         "people": list_people(),
-        "policies": _name(policies),
-        "tag_choices": _name(call_if_allowed("index_tag", [], team_id=team)),
-        "priorities": _name(call_if_allowed("index_priority", [], team_id=team)),
-        "role_choices": _name(call_if_allowed("index_incident_role", [], team_id=team), "title"),
+        "policies": POLICIES.list_names(viewer())[:MAX_CHOICES],
+        "tag_choices": TAGS.list_names(viewer(), row.team)[:MAX_CHOICES],
+        "priorities": PRIORITIES.list_names(viewer(), row.team)[:MAX_CHOICES],
+        "role_choices": INCIDENT_ROLES.list_names(viewer(), row.team)[:MAX_CHOICES],
     }
 
 
 def list_people() -> list[tuple[str, str]]:
     """Return username and name of the members of the account, at most MAX_CHOICES, by name."""
-    members = [each["user"] for each in call("index_account_member")[:MAX_CHOICES]]
+    members = MEMBERS.list_visible(viewer())[:MAX_CHOICES]
     return sorted(
-        ((user["username"], name_person(user)) for user in members), key=lambda pair: pair[1].lower()
+        ((user.username, get_display_name(user)) for user in members), key=lambda pair: pair[1].lower()
     )
-
-
-def name_person(user: dict[str, str]) -> str:
-    return f"{user['first_name']} {user['last_name']}".strip() or user["email"].partition("@")[0]
-
-
-def _name(rows: list[dict[str, str]], field: str = "name") -> list[tuple[str, str]]:
-    return [(row["unique_id"], row[field]) for row in rows[:MAX_CHOICES]]

@@ -1,4 +1,4 @@
-"""The actions on the page of an incident. Each is an operation of the interface with a form as its body.
+"""The actions on the page of an incident. Each is an operation of the interface, with the values of a form.
 
 Somebody else can be faster: a second tab, a colleague, or the same person by the link in a message. A form
 carries what its page showed. If that is no longer true, the person sees both versions and decides again.
@@ -14,14 +14,22 @@ from models.domain.reasons import make_reason
 from models.tables.incidents import Incident
 from pipeline.messages.content import ACTIONS as STATUS_ACTIONS
 from web.http import access
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
+from web.http.resource import Resource
+from web.incidents import actions
 from web.incidents.change_status import change_status
+from web.incidents.incidents import retrieve_incident, update_incident
+from web.incidents.notes import INCIDENT_NOTES
+from web.incidents.responders import RESPONDERS
+from web.incidents.role_assignments import ASSIGNMENTS
 from web.incidents.schemas import fill
 from web.incidents.sub_resource import build_viewer_author
+from web.incidents.tags import INCIDENT_TAGS
+from web.incidents.tasks import INCIDENT_TASKS
 from web.pages.base import redirect_to
 from web.pages.console.incident import describe
-from web.pages.console.operations import call
 from web.pages.console.page import redirect_done, refuse, render
 
 Form = Mapping[str, str]
@@ -33,35 +41,27 @@ FRAME = ("csrf", "back", "seen", "act")
 
 @dataclass(frozen=True, slots=True)
 class FormAction:
-    """An action: its operation, the body that its form makes, and what the page says afterwards.
+    """An action: what it does to an incident (its number) with a form, and what the page says afterwards.
 
-    `row_id` is the id of a row of the incident in the path of the operation. `overwrites`: the action changes
-    what somebody else may have changed meanwhile.
+    `overwrites`: the action changes what somebody else may have changed meanwhile.
     """
 
-    operation: str
-    build_body: Callable[[Form], object]
+    run: Callable[[str, Form], object]
     done: str
-    row_id: str = ""
     overwrites: bool = False
 
 
-def _take(*names: str, **constants: object) -> Callable[[Form], object]:
-    """Return a function that builds a body with these fields of the form. Empty fields are left out."""
-    return lambda form: {**{name: form[name] for name in names if form.get(name)}, **constants}
+def _take(form: Form, *names: str) -> dict[str, str]:
+    """Return these fields of the form. Empty fields are left out."""
+    return {name: form[name] for name in names if form.get(name)}
 
 
-def _take_person_or_policy(*names: str, person: str) -> Callable[[Form], object]:
-    """Return a function for forms whose `target` is a person or a policy: `person:ID` or `policy:ID`."""
-
-    def build(form: Form) -> object:
-        kind, _, key = form.get("target", "").partition(":")
-        if kind not in ("person", "policy") or not key:
-            reject("target", "Choose a person or an escalation policy.")
-        target = {person if kind == "person" else "escalation_policy": key}
-        return {**target, **{name: form[name] for name in names if form.get(name)}}
-
-    return build
+def _take_target(form: Form, person: str) -> dict[str, str]:
+    """Return the person or the policy of a form, whose `target` is `person:ID` or `policy:ID`."""
+    kind, _, key = form.get("target", "").partition(":")
+    if kind not in ("person", "policy") or not key:
+        reject("target", "Choose a person or an escalation policy.")
+    return {person if kind == "person" else "escalation_policy": key}
 
 
 def _take_numbers(form: Form) -> object:
@@ -75,34 +75,61 @@ def _build_edit(form: Form) -> object:
     return {**edited, **{name: value for name, value in chosen.items() if name in form}}
 
 
+def _reassign(number: str, form: Form) -> object:
+    body = {**_take_target(form, "assigned_to"), **_take(form, "reason")}
+    return actions.reassign_incident(viewer(), number, body)
+
+
+def _page(number: str, form: Form) -> object:
+    body = {**_take_target(form, "user"), **_take(form, "message")}
+    return RESPONDERS.create_row(viewer(), body, incident=number)
+
+
+def _create(resource: Resource[Row, Incident], *names: str) -> Callable[[str, Form], object]:
+    """Return a function that creates a row of an incident with these fields of the form."""
+    return lambda number, form: resource.create_row(viewer(), _take(form, *names), incident=number)
+
+
+def _delete(resource: Resource[Row, Incident]) -> Callable[[str, Form], object]:
+    """Return a function that deletes the row of an incident that the form names."""
+    return lambda number, form: resource.delete_row(
+        viewer(), **{"incident": number, resource.id_arg: form.get("row", "")}
+    )
+
+
+def _change_task(number: str, form: Form) -> object:
+    ids = {"incident": number, INCIDENT_TASKS.id_arg: form.get("row", "")}
+    return INCIDENT_TASKS.change_row(viewer(), _take(form, "status"), **ids)
+
+
 ACTIONS = {
-    "note": FormAction("create_incident_note", _take("note"), "The note was added."),
-    "edit": FormAction("incidents_change", _build_edit, "The incident was changed.", overwrites=True),
-    "reassign": FormAction(
-        "actions_reassign",
-        _take_person_or_policy("reason", person="assigned_to"),
-        "Reassigned.",
+    "note": FormAction(_create(INCIDENT_NOTES, "note"), "The note was added."),
+    "edit": FormAction(
+        lambda number, form: update_incident(viewer(), number, _build_edit(form)),
+        "The incident was changed.",
         overwrites=True,
     ),
-    "snooze": FormAction("actions_snooze", _take("minutes"), "Snoozed.", overwrites=True),
-    "unsnooze": FormAction("actions_unsnooze", lambda form: None, "The snooze ended."),
-    "page": FormAction(
-        "create_incident_responder",
-        _take_person_or_policy("message", person="user"),
-        "Tocsin notifies them now.",
+    "reassign": FormAction(_reassign, "Reassigned.", overwrites=True),
+    "snooze": FormAction(
+        lambda number, form: actions.snooze_incident(viewer(), number, _take(form, "minutes")),
+        "Snoozed.",
+        overwrites=True,
     ),
-    "tag": FormAction("create_incident_tag", _take("team_tag"), "The tag was added."),
-    "untag": FormAction("destroy_incident_tag", lambda form: None, "The tag was removed.", "incident_tag_id"),
-    "task": FormAction("create_incident_task", _take("title", "assigned_to"), "The task was added."),
-    "task_status": FormAction(
-        "change_incident_task", _take("status"), "The task was changed.", "incident_task_id"
+    "unsnooze": FormAction(lambda number, form: actions.end_snooze(viewer(), number), "The snooze ended."),
+    "page": FormAction(_page, "Tocsin notifies them now."),
+    "tag": FormAction(_create(INCIDENT_TAGS, "team_tag"), "The tag was added."),
+    "untag": FormAction(_delete(INCIDENT_TAGS), "The tag was removed."),
+    "task": FormAction(_create(INCIDENT_TASKS, "title", "assigned_to"), "The task was added."),
+    "task_status": FormAction(_change_task, "The task was changed."),
+    "role": FormAction(_create(ASSIGNMENTS, "role", "user"), "The role was given."),
+    "end_role": FormAction(_delete(ASSIGNMENTS), "The role ended."),
+    "merge": FormAction(
+        lambda number, form: actions.merge_incidents(viewer(), number, _take_numbers(form)), "Merged."
     ),
-    "role": FormAction("create_role_in_an_incident", _take("role", "user"), "The role was given."),
-    "end_role": FormAction(
-        "destroy_role_in_an_incident", lambda form: None, "The role ended.", "assignment_id"
+    "unmerge": FormAction(
+        lambda number, form: actions.separate_incidents(viewer(), number, _take_numbers(form)),
+        "Separated again.",
     ),
-    "merge": FormAction("actions_merge", _take_numbers, "Merged."),
-    "unmerge": FormAction("actions_unmerge", _take_numbers, "Separated again."),
 }
 
 
@@ -120,10 +147,7 @@ def act(incident: str) -> Response:
             return _change_status(row, name, path)
         if action is None:
             reject("act", "This action does not exist.")
-        ids = {action.row_id: request.form.get("row", "")} if action.row_id else {}
-        call(
-            action.operation, action.build_body(request.form), None, incident=str(row.incident_number), **ids
-        )
+        action.run(str(row.incident_number), request.form)
     except ApiError as error:
         return refuse(error, "The incident was not changed", path)
     return redirect_done(path, action.done)
@@ -135,7 +159,7 @@ def _change_status(row: Incident, name: str, path: str) -> Response:
     author = build_viewer_author()
     if change_status(row.id, author, name, make_reason("requested", by=author.name), now()):
         return redirect_to(path)
-    return _show_both(fill([Incident.get_by_id(row.id)])[0], path)
+    return _show_both(retrieve_incident(viewer(), str(row.incident_number)), path)
 
 
 def _read_seen() -> dict[str, str]:

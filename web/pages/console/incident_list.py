@@ -4,7 +4,6 @@ The page polls. The statement that answers a poll reads of each incident on the 
 last change.
 """
 
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -14,21 +13,24 @@ from flask import Response, request
 
 from models.domain.enums import IncidentStatus, Urgency
 from models.domain.reasons import make_reason
-from models.tables.accounts import ConfigVersion, User, get_display_name
-from models.tables.incidents import Incident, IncidentLog, IncidentTag
-from models.tables.services import Service
-from models.tables.teams import Priority, Tag, Team
+from models.reports.pages import incident_list
+from models.tables.accounts import get_display_name
+from models.tables.incidents import Incident
 from pipeline.messages.content import ACTIONS
 from web.http import access, paging, serialization
+from web.http.access import Row
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, BadRequest, NotFound
+from web.http.resource import Parent, Resource
 from web.incidents import filters
+from web.incidents.actions import merge_incidents
 from web.incidents.change_status import change_status
 from web.incidents.sub_resource import build_viewer_author
 from web.pages import forms
 from web.pages.base import redirect_to
-from web.pages.console.operations import call
 from web.pages.console.page import answer_unchanged, build_etag, is_known, refuse, render
+from web.services.services import SERVICES
+from web.teams.teams import TEAMS
 
 PAGE_SIZE = 50
 # A count stops here: to count 100,000 incidents takes longer than to show the page.
@@ -46,7 +48,7 @@ def show() -> Response:
     """Show a page of the incidents that match the filter, newest first."""
     chosen = _read_filter()
     page = paging.read_page(default=PAGE_SIZE)
-    found = filters.select_incidents(chosen).order_by(Incident.creation_date.desc(), Incident.id.desc())
+    found = filters.select_incidents(chosen)
     changes = _load_changes(found, page)
     etag = build_etag(changes, request.query_string)
     if is_known(etag):
@@ -59,13 +61,14 @@ def show() -> Response:
         max_count=MAX_COUNT,
         chosen=chosen,
         statuses=STATUSES,
-        teams=_list_choices(Team, Team.id, "team_read"),
-        services=_list_choices(Service, Service.team, "service_read"),
+        teams=_list_choices(TEAMS),
+        services=_list_choices(SERVICES),
         is_mine=viewer().user.username in (chosen.get("user_ids") or ()),
         username=viewer().user.username,
         newer=_build_address(page.number - 1) if page.number > 1 else "",
         older=_build_address(page.number + 1) if len(changes) > page.size else "",
         done=forms.read_done(),
+        may_write=access.may_somewhere(viewer(), merge_incidents.permission),
     )
 
 
@@ -77,51 +80,24 @@ def _read_filter() -> dict[str, Any]:
 
 
 def _load_changes(found: "peewee.ModelSelect[Incident]", page: paging.Page) -> list[tuple[int, ...]]:
-    """Return row, last change and count for each incident of the page and the next one, in one statement."""
-    last = IncidentLog.select(peewee.fn.MAX(IncidentLog.id)).where(IncidentLog.incident == Incident.id)
-    first = found.clone().order_by().limit(MAX_COUNT + 1).alias("counted")
-    count = peewee.Select([first], [peewee.fn.COUNT(peewee.SQL("1"))])
-    version = ConfigVersion.select(ConfigVersion.version).where(ConfigVersion.account == viewer().account)
-    rows_of_page = found.select(Incident.id, last, count, version).limit(page.size + 1).offset(page.start)
-    rows: list[tuple[int, ...]] = list(rows_of_page.tuples())
+    """Return row, last change and count for each incident of the page and the next one."""
+    rows = incident_list.load_changes(found, viewer().account, page.start, page.size + 1, MAX_COUNT)
     if not rows and page.number > 1:
         raise NotFound
     return rows
 
 
-def _list_choices(table: type[Team | Service], team: peewee.Field, permission: str) -> list[dict[str, str]]:
+def _list_choices(resource: Resource[Row, Parent]) -> list[dict[str, str]]:
     """Return the objects by which the list can be filtered: those that the viewer may read, oldest first.
 
     Only ids and names: all that the operations show of 200 services takes longer than the rest of the page.
     """
-    permitted = team.in_(access.select_permitted_teams(viewer(), permission))
-    rows = table.select(table.unique_id, table.name).where(permitted)
-    return list(rows.order_by(table.creation_date, table.id).dicts())
+    return [{"unique_id": unique_id, "name": name} for unique_id, name in resource.list_names(viewer())]
 
 
 def _load_rows(numbers: list[int]) -> list[dict[str, object]]:
     """Load what the page shows of the incidents with these row numbers, in this order."""
-    incidents = (
-        Incident.select(*_SHOWN)
-        .join_from(Incident, Service, peewee.JOIN.LEFT_OUTER)
-        .join_from(Incident, User, peewee.JOIN.LEFT_OUTER, on=Incident.assigned_to)
-        .join_from(Incident, Priority, peewee.JOIN.LEFT_OUTER)
-        .where(Incident.id.in_(numbers))
-    )
-    tags = IncidentTag.select(IncidentTag.incident, Tag.name).join(Tag)
-    tags = tags.where(IncidentTag.incident.in_(numbers)).order_by(IncidentTag.creation_date, IncidentTag.id)
-    by_incident = defaultdict(list)
-    for row, name in tags.tuples():
-        by_incident[row].append(name)
-    shown = {incident.id: _describe(incident, by_incident[incident.id]) for incident in incidents}
-    return [shown[number] for number in numbers if number in shown]
-
-
-_SHOWN = (
-    Incident.id, Incident.incident_number, Incident.title, Incident.status, Incident.urgency,
-    Incident.creation_date, Incident.snoozed_till, Incident.parent, Service.id, Service.name,
-    User.id, User.first_name, User.last_name, User.email, Priority.id, Priority.name,
-)  # fmt: skip
+    return [_describe(*each) for each in incident_list.load_rows(numbers)]
 
 
 def _describe(incident: Incident, tags: list[str]) -> dict[str, object]:
@@ -185,5 +161,5 @@ def _merge(references: list[str]) -> str:
     parent, *children = sorted(references, key=lambda reference: (len(reference), reference))
     if not children:
         raise BadRequest({"incidents": ["Choose at least two incidents to merge."]})
-    call("actions_merge", {"incidents": children}, incident=parent)
+    merge_incidents(viewer(), parent, {"incidents": children})
     return f"{len(children)} {'incident' if len(children) == 1 else 'incidents'} merged into #{parent}."

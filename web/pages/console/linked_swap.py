@@ -11,12 +11,11 @@ from models.links import signed_links
 from models.tables.accounts import get_display_name
 from models.tables.schedules import ShiftSwap
 from pipeline.messages.times import format_time
-from web.http.auth import Viewer, now
-from web.http.errors import ApiError, Forbidden, NotFound
+from web.http.auth import Viewer, now, viewer
+from web.http.errors import ApiError, Forbidden, NotFound, describe_refusal
+from web.oncall import swaps
 from web.oncall.schedule_overview import access_schedule
 from web.pages.base import redirect_to, render_page
-from web.pages.console import swaps
-from web.pages.console.operations import describe_refusal
 
 # What a link can do; the page of the schedule also confirms and withdraws.
 CHOICES = ("accept", "decline")
@@ -36,7 +35,7 @@ def act(token: str) -> Response:
     answer = request.form.get("act", "")
     if answer in CHOICES and swap.state == SwapState.ASKED:
         try:
-            swaps.answer(access_schedule(swap.schedule.unique_id), swap.unique_id, answer)
+            swaps.answer(viewer(), swap.schedule.unique_id, swap.unique_id, answer)
         except ApiError as error:
             return _render(swap, error.status, describe_refusal(error))
     # After the redirect, a reload of the page is a GET.
@@ -54,7 +53,7 @@ def _open_link(token: str) -> ShiftSwap | Response:
         return render_page("swap.html", 410, state="passed")
     except signed_links.BadLink:
         return render_page("swap.html", 404, state="unknown")
-    swap: ShiftSwap | None = swaps.select().where(ShiftSwap.id == link.swap).first()
+    swap = swaps.find(link.swap)
     if swap is None or swap.partner_id != link.user or swap.partner.removed_at is not None:
         return render_page("swap.html", 404, state="unknown")
     g.viewer = Viewer(swap.partner, swap.partner.account, "schedule_read", way=Way.LINK)

@@ -1,7 +1,6 @@
 """What concerns the person who is signed in: contacts, notification rules, shifts, time zone and colours."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import available_timezones
 
@@ -14,15 +13,16 @@ from models.tables.accounts import User
 from schedules.oncall.feed import get_overrides_since, list_calendar_shifts
 from schedules.oncall.local_time import is_known_zone
 from schedules.oncall.shifts import find_endless, is_endless
-from web.account.contacts import find_missing_setting
+from web.account.contact_codes import enter_code, send_code
+from web.account.contact_test import send_test
+from web.account.contacts import create_contact, create_link, find_missing_setting, list_contacts
 from web.account.members import MEMBERS
+from web.account.message_settings import change_settings, get_settings
+from web.account.notification_preferences import CONTACTS, NOTIFICATION_RULES
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
-from web.http.writing import Mode, Writing
-from web.oncall import calendars
+from web.oncall import calendars, swaps
 from web.pages import forms
-from web.pages.console import swaps
-from web.pages.console.operations import call
 from web.pages.console.page import CHANNEL_TITLES, THEME, THEMES, get_theme, redirect_done, refuse, render
 
 Form = Mapping[str, str]
@@ -42,9 +42,7 @@ def show() -> Response:
 
 def _render(done: str) -> Response:
     username = viewer().user.username
-    contacts = [
-        {**each, "next_step": _write_next_step(each)} for each in call("contacts_index", username=username)
-    ]
+    contacts = [{**each, "next_step": _write_next_step(each)} for each in list_contacts(viewer(), username)]
     return render(
         "mine.html",
         # The address of the calendar.
@@ -52,7 +50,7 @@ def _render(done: str) -> Response:
         user=viewer().user,
         contacts=contacts,
         names={contact["unique_id"]: _name_contact(contact) for contact in contacts},
-        rules=call("index_notification_rule", username=username),
+        rules=NOTIFICATION_RULES.show_rows(viewer(), username=username),
         channels=[(number, spec.title) for number, spec in CHANNELS.items() if _can_be_added(number)],
         urgencies=[(each.value, each.name.lower()) for each in reversed(Urgency)],
         shifts=_list_shifts(),
@@ -60,14 +58,14 @@ def _render(done: str) -> Response:
         zones=_list_zones(),
         themes=[("", "as the device"), *((theme, theme) for theme in THEMES)],
         chosen_theme=get_theme(),
-        recovery_mails=call("message_settings_show", username=username)["recovery_mails"],
-        calendar=call("calendars_get_own_address")["url"],
+        recovery_mails=get_settings(viewer(), username)["recovery_mails"],
+        calendar=calendars.get_calendar(viewer(), {})["url"],
         done=done,
     )
 
 
-def _name_contact(contact: Mapping[str, str]) -> str:
-    channel = contact["channel"]
+def _name_contact(contact: Mapping[str, object]) -> str:
+    channel = str(contact["channel"])
     return f"{contact['name']} ({CHANNEL_TITLES.get(channel, channel)})"
 
 
@@ -117,48 +115,71 @@ def _list_shifts() -> list[dict[str, object]]:
     return shown[:MAX_SHIFTS]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnAction:
-    """An action on this page: its operation, and the body that its form makes.
-
-    `row_id` is the id of a row of the person in the path of the operation. Without `done`, the page says what
-    the operation answers.
-    """
-
-    operation: str
-    build_body: Callable[[Form], object]
-    done: str = ""
-    row_id: str = ""
+def _take(form: Form, *names: str) -> dict[str, str]:
+    return {name: form.get(name, "") for name in names}
 
 
-def _take(*names: str) -> Callable[[Form], object]:
-    return lambda form: {name: form.get(name, "") for name in names}
+def _name_me() -> dict[str, str]:
+    """Return the id of the person in paths."""
+    return {"username": viewer().user.username}
 
 
-ACTIONS = {
-    "add": OwnAction("contacts_create", _take("name", "contact_type", "value")),
-    "send_code": OwnAction("contact_codes_send", lambda form: None, row_id="contact_id"),
-    "link": OwnAction("contacts_link", lambda form: None, row_id="contact_id"),
-    "verify": OwnAction("contact_codes_verify", _take("code"), "The contact is verified.", "contact_id"),
-    "test": OwnAction("contact_test_start", lambda form: None, row_id="contact_id"),
-    "remove": OwnAction(
-        "destroy_contact_method", lambda form: None, "The contact was removed.", "contact_id"
-    ),
-    "add_rule": OwnAction(
-        "create_notification_rule", _take("contact", "start_delay", "urgency"), "The rule was added."
-    ),
-    "remove_rule": OwnAction(
-        "destroy_notification_rule", lambda form: None, "The rule was removed.", "notification_rule_id"
-    ),
-    "messages": OwnAction(
-        "message_settings_change",
-        lambda form: {"recovery_mails": form.get("recovery_mails") == "yes"},
-        "Stored.",
-    ),
-    "renew_calendar": OwnAction(
-        "calendars_renew_for_user", lambda form: None, "The calendar has a new address. The old one ends."
-    ),
-}
+def _name_row(form: Form) -> dict[str, str]:
+    """Return the ids of the contact of the form in paths."""
+    return {**_name_me(), CONTACTS.id_arg: form.get("row", "")}
+
+
+def _add_contact(form: Form) -> str:
+    body = _take(form, "name", "contact_type", "value")
+    return _say_next(create_contact(viewer(), viewer().user.username, body))
+
+
+def _link_contact(form: Form) -> str:
+    return _say_next(create_link(viewer(), **_name_row(form)))
+
+
+def _say_next(contact: Mapping[str, object]) -> str:
+    return _write_next_step(contact) or "Done."
+
+
+def _send_code(form: Form) -> str:
+    return send_code(viewer(), **_name_row(form))["message"]
+
+
+def _enter_code(form: Form) -> str:
+    enter_code(viewer(), _take(form, "code"), **_name_row(form))
+    return "The contact is verified."
+
+
+def _send_test(form: Form) -> str:
+    return send_test(viewer(), **_name_row(form))["message"]
+
+
+def _remove_contact(form: Form) -> str:
+    CONTACTS.delete_row(viewer(), **_name_row(form))
+    return "The contact was removed."
+
+
+def _add_rule(form: Form) -> str:
+    NOTIFICATION_RULES.create_row(viewer(), _take(form, "contact", "start_delay", "urgency"), **_name_me())
+    return "The rule was added."
+
+
+def _remove_rule(form: Form) -> str:
+    ids = {**_name_me(), NOTIFICATION_RULES.id_arg: form.get("row", "")}
+    NOTIFICATION_RULES.delete_row(viewer(), **ids)
+    return "The rule was removed."
+
+
+def _set_messages(form: Form) -> str:
+    body = {"recovery_mails": form.get("recovery_mails") == "yes"}
+    change_settings(viewer(), viewer().user.username, body)
+    return "Stored."
+
+
+def _renew_calendar(form: Form) -> str:
+    calendars.renew_calendar(viewer(), viewer().user.username)
+    return "The calendar has a new address. The old one ends."
 
 
 def act() -> Response:
@@ -179,20 +200,11 @@ def _shows_code(name: str) -> bool:
 
 
 def _act(name: str) -> str:
-    if name in OWN_SETTINGS:
-        return OWN_SETTINGS[name](request.form)
+    """Do an action of the page. Return what happened as a sentence."""
     action = ACTIONS.get(name)
     if action is None:
         reject("act", "This action does not exist.")
-    ids = {action.row_id: request.form.get("row", "")} if action.row_id else {}
-    answer = call(
-        action.operation, action.build_body(request.form), None, username=viewer().user.username, **ids
-    )
-    if action.done:
-        return action.done
-    if "next_step" in answer:
-        return _write_next_step(answer) or "Done."
-    return str(answer.get("message") or "Done.")
+    return action(request.form)
 
 
 def _set_time_zone(form: Form) -> str:
@@ -200,7 +212,7 @@ def _set_time_zone(form: Form) -> str:
     zone = form.get("time_zone", "")
     if not 0 < len(zone) <= User.time_zone.max_length or not is_known_zone(zone):
         reject("time_zone", "Must be the name of a time zone, for example Europe/Berlin.")
-    MEMBERS.write(viewer().account, viewer().user, {"time_zone": zone}, Writing(Mode.PATCH))
+    MEMBERS.change_row(viewer(), {"time_zone": zone}, **_name_me())
     return f"All times are now in {zone}."
 
 
@@ -213,4 +225,17 @@ def _set_theme(form: Form) -> str:
     return "Stored for this browser."
 
 
-OWN_SETTINGS: dict[str, Callable[[Form], str]] = {"time_zone": _set_time_zone, "theme": _set_theme}
+ACTIONS: dict[str, Callable[[Form], str]] = {
+    "add": _add_contact,
+    "send_code": _send_code,
+    "link": _link_contact,
+    "verify": _enter_code,
+    "test": _send_test,
+    "remove": _remove_contact,
+    "add_rule": _add_rule,
+    "remove_rule": _remove_rule,
+    "messages": _set_messages,
+    "renew_calendar": _renew_calendar,
+    "time_zone": _set_time_zone,
+    "theme": _set_theme,
+}

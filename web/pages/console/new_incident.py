@@ -2,11 +2,13 @@
 
 from flask import Response
 
-from web.http.errors import ApiError
+from web.http.auth import viewer
+from web.http.errors import ApiError, describe_refusal
+from web.incidents.incidents import create_incident
 from web.pages.base import redirect_to
 from web.pages.console.incident import list_people
-from web.pages.console.operations import call, call_if_allowed, describe_refusal
 from web.pages.console.page import read_form, render
+from web.services.services import list_for_incidents
 
 FIELDS = ("service", "title", "summary", "urgency", "assigned_to")
 MAX_CHOICES = 500
@@ -21,19 +23,19 @@ def create() -> Response:
     """Open an incident. It notifies people like an incident that an alert opened."""
     values = read_form(FIELDS)
     try:
-        made = call("incidents_create", values)
+        made = create_incident(viewer(), values)
     except ApiError as error:
         return _render(values, describe_refusal(error), error.status)
-    return redirect_to(f"/incidents/{made['incident_number']}/")
+    return redirect_to(f"/incidents/{made.incident_number}/")
 
 
 def _render(values: dict[str, str], problems: list[str], code: int = 200) -> Response:
-    services: list[dict[str, object]] = call_if_allowed("services_list_available", [])
+    services = list_for_incidents(viewer())
     return render(
         "new_incident.html",
         code,
         values=values,
         problems=problems,
-        services=[(each["unique_id"], each["name"]) for each in services[:MAX_CHOICES]],
+        services=[(each.unique_id, each.name) for each in services[:MAX_CHOICES]],
         people=list_people(),
     )

@@ -2,23 +2,31 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from flask import Response, request
 
+from models.tables.accounts import get_display_name, name_person
 from models.tables.schedules import Schedule
-from models.tables.teams import Team
 from pipeline.messages.times import WEEKDAYS
 from schedules.oncall.local_time import get_zone_or_utc, to_local
 from schedules.oncall.swaps import HeldShift
-from web.http import access
 from web.http.auth import now, viewer
-from web.http.errors import ApiError, NotFound, Throttled, reject
+from web.http.errors import ApiError, NotFound, Throttled, describe_refusal, reject
 from web.http.fields import parse_moment
-from web.oncall.schedule_overview import access_schedule
+from web.oncall import swaps
+from web.oncall.calendars import get_calendar
+from web.oncall.overrides import OVERRIDES
+from web.oncall.schedule_overview import (
+    TIMELINE,
+    CurrentAnswer,
+    CurrentShift,
+    access_schedule,
+    list_on_call,
+    load_timeline,
+)
 from web.oncall.schedule_problems import GAPS
 from web.pages import forms
-from web.pages.console import swaps
 from web.pages.console.calendar_picture import (
     DAYS_OF_WEEK,
     PlannedShift,
@@ -26,10 +34,10 @@ from web.pages.console.calendar_picture import (
     format_span,
     list_days,
 )
-from web.pages.console.incident import MAX_CHOICES, list_people, name_person
+from web.pages.console.incident import MAX_CHOICES, list_people
 from web.pages.console.local_times import MAX_YEAR, MIN_YEAR, is_near, read_local
-from web.pages.console.operations import call, describe_refusal
 from web.pages.console.page import redirect_done, render
+from web.pages.console.swaps import write_choice
 
 
 class Timeline(TypedDict):
@@ -50,14 +58,13 @@ class ShownShift(TypedDict):
     layer: str | None
     override: str | None
     name: str
-    forwarded_to: NotRequired[dict[str, str] | None]
 
 
 # Schedules on a page: each needs some statements and the computation of its shifts.
 PAGE_SIZE = 20
 # Shifts of one picture. People read no more; a picture of 4,000 had 1.4 MB.
 MAX_DRAWN = 500
-OVERRIDES = "Overrides"
+OVERRIDES_ROW = "Overrides"
 VIEWS = {"week": 1, "month": 5}
 HOURS = (1, 4, 8, 12)
 MAX_PAGE = 1_000
@@ -66,16 +73,7 @@ MAX_PAGE = 1_000
 def show() -> Response:
     """Show who is on call now in each schedule that the person may read, and who is next."""
     number = _read_number(request.args.get("page", "1"))
-    teams = access.select_permitted_teams(viewer(), "schedule_read")
-    rows = (
-        Schedule.select(Schedule.unique_id, Schedule.name, Team.name)
-        .join(Team)
-        .where(Schedule.team.in_(teams))
-        .order_by(Team.name, Schedule.name, Schedule.id)
-        .limit(PAGE_SIZE + 1)
-        .offset((number - 1) * PAGE_SIZE)
-    )
-    found = list(rows.tuples())
+    found = list_on_call(viewer(), start=(number - 1) * PAGE_SIZE, most=PAGE_SIZE + 1)
     return render(
         "on_call.html",
         # The address of the calendar.
@@ -83,7 +81,7 @@ def show() -> Response:
         schedules=[_describe(*each) for each in found[:PAGE_SIZE]],
         number=number,
         has_more=len(found) > PAGE_SIZE,
-        own_calendar=call("calendars_get_own_address")["url"],
+        own_calendar=get_calendar(viewer(), {})["url"],
     )
 
 
@@ -93,30 +91,27 @@ def _read_number(text: str) -> int:
     return int(text)
 
 
-def _describe(unique_id: str, name: str, team: str) -> dict[str, object]:
-    """Return who is on call in a schedule, or why that cannot be computed now."""
-    shown: dict[str, object] = {"unique_id": unique_id, "name": name, "team": team}
-    try:
-        found = call("schedule_overview_get_on_call", schedule_id=unique_id)
-    except ApiError as error:
-        return {**shown, "problems": describe_refusal(error)}
+def _describe(row: Schedule, found: CurrentAnswer) -> dict[str, object]:
+    """Return who is on call in a schedule, and who is next."""
     handoff = found["handoff"]
     return {
-        **shown,
+        "unique_id": row.unique_id,
+        "name": row.name,
+        "team": row.team.name,
         "problems": found["warnings"],
         "people": [_describe_person(each) for each in found["oncalls"]],
         "handoff": handoff
-        and {"at": handoff["at"], "people": [name_person(each) for each in handoff["oncalls"]]},
+        and {"at": handoff["at"], "people": [get_display_name(each) for each in handoff["oncalls"]]},
     }
 
 
-def _describe_person(shift: ShownShift) -> dict[str, str]:
-    forwarded = shift.get("forwarded_to")
+def _describe_person(shift: CurrentShift) -> dict[str, object]:
+    forwarded = shift["forwarded_to"]
     return {
-        "name": name_person(shift["user"]),
-        "until": shift["end_time"],
+        "name": get_display_name(shift["user"]),
+        "until": shift["until"],
         "by": shift["name"],
-        "forwarded_to": name_person(forwarded) if forwarded else "",
+        "forwarded_to": get_display_name(forwarded) if forwarded else "",
     }
 
 
@@ -132,7 +127,7 @@ def add_override(schedule_id: str) -> Response:
     try:
         start, end = _read_span(form)
         body = {"user": form["user"], "start_time": start.isoformat(), "end_time": end.isoformat()}
-        call("create_schedule_override", body, team_id=row.team.unique_id, schedule_id=row.unique_id)
+        OVERRIDES.create_row(viewer(), body, team_id=row.team.unique_id, schedule_id=row.unique_id)
     except ApiError as error:
         return _render_schedule(row, form, describe_refusal(error), error.status)
     return redirect_done(f"/on-call/{row.unique_id}/", "The override was added.")
@@ -173,10 +168,10 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
             f"Shifts are not drawn, because there are more than {MAX_DRAWN}. The table has the first ones."
         )
     drawn = shifts if len(shifts) <= MAX_DRAWN else []
-    rows = list(dict.fromkeys([OVERRIDES, *(shift.row for shift in drawn)]))
+    rows = list(dict.fromkeys([OVERRIDES_ROW, *(shift.row for shift in drawn)]))
     rows = rows if any(shift.is_override for shift in drawn) else rows[1:]
     step = timedelta(days=DAYS_OF_WEEK * VIEWS[view])
-    names = {each["user"]["username"]: name_person(each["user"]) for each in timeline["shifts"]}
+    names = {each["user"]["username"]: _name_person(each["user"]) for each in timeline["shifts"]}
     own, of_others = swaps.list_choices(_list_held(timeline["shifts"]))
     return render(
         "schedule.html",
@@ -195,7 +190,7 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
         zone=viewer().user.time_zone,
         hours=HOURS,
         people=list_people(),
-        may_override=swaps.has_permission(viewer().user, row, "schedule_write"),
+        may_override=OVERRIDES.may(viewer(), "create", row),
         swaps=swaps.list_open(row),
         own_choices=_choose(own, {}),
         other_choices=_choose(of_others, names),
@@ -211,8 +206,8 @@ def _load_timeline(row: Schedule, start: datetime, end: datetime) -> tuple[Timel
     query = {"from": start.isoformat(), "to": end.isoformat()}
 
     def load(include: str) -> Timeline:
-        name = "schedule_overview_get_timeline"
-        found: Timeline = call(name, None, {**query, "include": include}, schedule_id=row.unique_id)
+        timeline = load_timeline(viewer(), row.unique_id, {**query, "include": include})
+        found: Timeline = TIMELINE.dump(timeline)
         return found
 
     try:
@@ -235,7 +230,7 @@ def _choose(shifts: Iterable[HeldShift], names: Mapping[str, str]) -> list[tuple
     zone = get_zone_or_utc(viewer().user.time_zone)
     return [
         (
-            swaps.write_choice(each),
+            write_choice(each),
             ": ".join(filter(None, (names.get(each.username), format_span(each.start, each.end, zone)))),
         )
         for each in list(shifts)[:MAX_CHOICES]
@@ -266,8 +261,8 @@ def _list_shifts(found: list[ShownShift], first: datetime, last: datetime) -> li
     """Return the shifts. One without a known start or end lasts as long as the shown time."""
     return [
         PlannedShift(
-            row=OVERRIDES if each["override"] else each["name"],
-            person=name_person(each["user"]),
+            row=OVERRIDES_ROW if each["override"] else each["name"],
+            person=_name_person(each["user"]),
             start=parse_moment(each["start_time"]) if each["start_time"] else first,
             end=parse_moment(each["end_time"]) if each["end_time"] else last,
             is_override=each["override"] is not None,
@@ -275,3 +270,7 @@ def _list_shifts(found: list[ShownShift], first: datetime, last: datetime) -> li
         )
         for each in found
     ]
+
+
+def _name_person(user: Mapping[str, str]) -> str:
+    return name_person(user["first_name"], user["last_name"], user["email"])

@@ -11,13 +11,12 @@ from models.domain.channels import DELIVERY_CHANNELS
 from models.tables.accounts import get_display_name
 from pipeline.messages.times import format_clock, format_time
 from web.http.auth import now, viewer
-from web.http.errors import ApiError
+from web.http.errors import ApiError, describe_refusal
 from web.http.fields import parse_moment
 from web.http.response_headers import PRIVATE_HEADERS
 from web.pages import forms
 from web.pages.base import build_url, redirect_to
 from web.pages.compression import compress_page, vary_by_encoding
-from web.pages.console.operations import describe_refusal
 from web.pages.static_files import get_path
 
 # The purpose of the cookie with the colours.

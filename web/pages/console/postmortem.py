@@ -11,6 +11,7 @@ from html import escape, unescape
 from flask import Response, request
 
 from models.reports import incident_timeline
+from models.reports.pages.incident_rows import list_notes
 from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentNote
@@ -22,9 +23,8 @@ from web.http.response_headers import PRIVATE_HEADERS
 from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.console.incident import describe
-from web.pages.console.operations import call
 from web.pages.console.page import CHANNEL_TITLES, format_moment_for_all, redirect_done, refuse, render
-from web.pages.linked_incident import list_notes
+from web.teams.postmortems import POSTMORTEMS
 
 MAX_TEXT = 100_000
 MAX_ENTRIES = 1_000
@@ -49,6 +49,7 @@ def show(incident: str) -> Response:
         title=found["title"] if found else f"Postmortem of #{row.incident_number}",
         text=to_text(html) if found else TEMPLATE,
         is_editable=is_plain(html),
+        may_write=POSTMORTEMS.may(viewer(), "create", row.team),
         done=forms.read_done(),
         max_text=MAX_TEXT,
     )
@@ -75,13 +76,13 @@ def _store(row: Incident, title: str, text: str, seen: str) -> None:
     body: dict[str, object] = {"title": title, "postmortem_data": to_html(text)}
     if found is None:
         body |= {"author": viewer().user.username, "incidents": [row.unique_id], "status": "Draft"}
-        call("create_postmortem", body, team_id=team)
+        POSTMORTEMS.create_row(viewer(), body, team_id=team)
         return
     if not is_plain(found["postmortem_data"]):
         reject("text", "Another client wrote this postmortem with a layout that this page would destroy.")
     if seen != found["updated_at"]:
         reject("text", "Somebody else changed the postmortem meanwhile. Load the page again.")
-    call("change_postmortem", body, team_id=team, postmortem_id=found["unique_id"])
+    POSTMORTEMS.change_row(viewer(), body, team_id=team, postmortem_id=found["unique_id"])
 
 
 def export(incident: str) -> Response:
@@ -140,7 +141,7 @@ def _describe_entry(reason: str, sent: Mapping[str, str] | None) -> str:
 
 def _write_notes(row: Incident) -> list[str]:
     """Return the notes of people, the oldest first. Those of rules are entries of the timeline."""
-    rows = reversed(list(list_notes(row, MAX_ENTRIES)))
+    rows = reversed(list_notes(row, MAX_ENTRIES))
     notes = [_write_note(note, note.user) for note in rows if note.user]
     return ["## Notes", "", *notes, ""] if notes else []
 
@@ -159,15 +160,14 @@ def _access(incident: str) -> Incident:
 def _find(row: Incident) -> dict[str, str] | None:
     """Return the first postmortem of an incident; None: it has none. Raise Forbidden without the right."""
     if not row.postmortems:
-        access.require_permission(viewer(), row.team_id, "postmortem_read")
+        access.require_permission(viewer(), row.team_id, POSTMORTEMS.permissions.read)
         return None
     try:
-        found: dict[str, str] = call(
-            "retrieve_postmortem", team_id=row.team.unique_id, postmortem_id=row.postmortems[0]["unique_id"]
+        return POSTMORTEMS.show_row(
+            viewer(), team_id=row.team.unique_id, postmortem_id=row.postmortems[0]["unique_id"]
         )
     except NotFound:
         return None
-    return found
 
 
 def to_html(text: str) -> str:

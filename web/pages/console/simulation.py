@@ -1,18 +1,19 @@
 """The form "what would happen if this alert came": the operation `simulate` with words instead of JSON."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from flask import Response
 
-from models.domain.enums import IntegrationType
-from models.tables.services import Integration, Service
-from web.http import access
+from models.reports.alert_trace import JsonDict
 from web.http.auth import viewer
-from web.http.errors import ApiError
+from web.http.errors import ApiError, describe_refusal
+from web.operations.simulate import SIMULATION, list_for_simulation, simulate_alert
 from web.pages.console.local_times import read_local
-from web.pages.console.operations import call, describe_refusal
 from web.pages.console.page import read_form, render
 from web.pages.console.why import build_picture
+
+# The answer of the operation.
+_Found = Mapping[str, Sequence[JsonDict]]
 
 MAX_CHOICES = 500
 FIELDS = ("integration", "message", "entity_id", "alert_type", "at")
@@ -28,7 +29,7 @@ def run() -> Response:
     """Show what would happen, below the form with the same values. Nothing is stored or sent."""
     values = read_form(FIELDS)
     try:
-        found = call("simulate_run", _build_body(values))
+        found = SIMULATION.dump(simulate_alert(viewer(), _build_body(values)))
     except ApiError as error:
         return _render(values, describe_refusal(error), None, error.status)
     return _render(values, [], found)
@@ -40,7 +41,12 @@ def _build_body(values: dict[str, str]) -> dict[str, object]:
     return {"integration": values.get("integration", ""), "alert": alert, **at}
 
 
-def _render(values: dict[str, str], problems: list[str], found: Any, code: int = 200) -> Response:
+def _render(
+    values: dict[str, str],
+    problems: list[str],
+    found: _Found | None,
+    code: int = 200,
+) -> Response:
     return render(
         "simulation.html",
         code,
@@ -48,20 +54,7 @@ def _render(values: dict[str, str], problems: list[str], found: Any, code: int =
         problems=problems,
         found=found,
         pictures=[build_picture(alert) for alert in found["alerts"]] if found else [],
-        integrations=_list_integrations(),
+        integrations=list_for_simulation(viewer(), MAX_CHOICES),
         levels=[(level, level) for level in LEVELS],
         zone=viewer().user.time_zone,
     )
-
-
-def _list_integrations() -> list[tuple[str, str]]:
-    """Return the integrations that the person may read, with the names of their services."""
-    teams = access.select_permitted_teams(viewer(), "integration_read")
-    rows = (
-        Integration.select(Integration.unique_id, Integration.name, Service.name)
-        .join(Service)
-        .where(Service.team.in_(teams), Integration.integration_type == IntegrationType.ALERT)
-        .order_by(Service.name, Integration.name, Integration.id)
-        .limit(MAX_CHOICES)
-    )
-    return [(unique_id, f"{service}: {name}") for unique_id, name, service in rows.tuples()]

@@ -1,11 +1,11 @@
 """Write the entries of an incident's timeline as sentences."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from models.domain.enums import AuthorKind
-from models.tables.accounts import User
-from models.tables.incidents import Incident, IncidentNote
+from models.reports.pages.incident_rows import load_note_texts
+from models.tables.incidents import Incident
 
 # What a person did on a page or by the interface, where the stored reason says only who.
 _DONE = {
@@ -22,20 +22,8 @@ Notes = Mapping[tuple[str, datetime], str]
 
 def add_sentences(incident: Incident, entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries with `sentence`, and with `text` for notes of people."""
-    notes = _load_notes(incident, [entry["at"] for entry in entries if entry["what"] == "noted"])
+    notes = load_note_texts(incident, [entry["at"] for entry in entries if entry["what"] == "noted"])
     return [_add_sentence(entry, notes) for entry in entries]
-
-
-def _load_notes(incident: Incident, times: Collection[object]) -> Notes:
-    if not times:
-        return {}
-    query = (
-        IncidentNote.select(IncidentNote, User)
-        .join(User)
-        .where(IncidentNote.incident == incident, IncidentNote.creation_date.in_(list(times)))
-    )
-    found: Iterable[IncidentNote] = query
-    return {(note.user.username, note.creation_date): note.note for note in found if note.user is not None}
 
 
 def _add_sentence(entry: Entry, notes: Notes) -> Entry:

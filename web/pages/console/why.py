@@ -1,6 +1,7 @@
 """Why somebody was or was not notified: the trace of an alert, alerts that reached nobody, dead letters."""
 
 from datetime import timedelta
+from typing import cast
 from urllib.parse import quote
 
 from flask import Response, request
@@ -8,13 +9,15 @@ from flask import Response, request
 from models.domain.identity import is_uuid
 from models.reports import recent
 from models.reports.alert_trace import JsonDict
+from models.reports.dead_letters import DeadLetter
 from pipeline.topology import STAGES
-from web.http import access
+from web.http import access, paging
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, BadRequest, NotFound
+from web.ingest.events import load_trace
+from web.operations import dead_letters
 from web.pages import forms
 from web.pages.base import redirect_to
-from web.pages.console.operations import call
 from web.pages.console.page import redirect_done, refuse, render
 
 PERIOD = timedelta(hours=24)
@@ -48,24 +51,33 @@ def show() -> Response:
         alerts=found[:MAX_ALERTS],
         has_more=len(found) > MAX_ALERTS,
         searched=recent.MAX_SEARCHED,
-        letters=call("dead_letters_index", None, {"page_size": MAX_DEAD_LETTERS}),
+        letters=_list_dead_letters(),
         is_admin=viewer().is_admin,
         done=forms.read_done(),
     )
 
 
+def _list_dead_letters() -> dict[str, object]:
+    """Return the newest dead letters that the person may see, each with whether the person may replay it."""
+    page = dead_letters.find_page(viewer(), paging.Page(1, MAX_DEAD_LETTERS))
+    found = cast("list[DeadLetter]", page["results"])
+    replayable = dead_letters.list_replayable(viewer(), found)
+    shown: list[dict[str, object]] = dead_letters.DEAD_LETTER.dump(found, many=True)
+    return {"results": [{**each, "may_replay": each["id"] in replayable} for each in shown]}
+
+
 def show_trace(trace_id: str) -> Response:
     """Show what each stage of the pipeline decided about the alerts of a request, and why."""
-    number = request.args.get("page") or "1"
+    page = paging.Page(paging.read_page().number, TRACE_SIZE)
     try:
-        trace = call("events_get_trace", None, {"page": number, "page_size": TRACE_SIZE}, trace_id=trace_id)
+        trace = load_trace(viewer(), trace_id, page)
     except NotFound as error:
         return refuse(error, "This alert is not stored", "/why/")
     return render(
         "trace.html",
         trace=trace,
         pictures=[{**alert, "picture": build_picture(alert)} for alert in trace["alerts"]],
-        number=int(number),
+        number=page.number,
         newer=trace["previous"] is not None,
         older=trace["next"] is not None,
     )
@@ -110,7 +122,7 @@ def _mark_stop(
 def replay(dead_letter_id: str) -> Response:
     """Process a dead letter again."""
     try:
-        answer = call("dead_letters_replay", dead_letter_id=dead_letter_id)
+        answer = dead_letters.replay_one(viewer(), dead_letter_id)
     except ApiError as error:
         return refuse(error, "The dead letter was not replayed", "/why/")
-    return redirect_done("/why/", str(answer["message"]))
+    return redirect_done("/why/", answer["message"])

@@ -13,7 +13,8 @@ from models.tables.notifications import Message
 from models.tables.schedules import ScheduleOverride, ShiftSwap
 from models.tables.teams import TeamMember
 from tests.support.schedules.stored import layer, schedule
-from web.pages.console import swaps
+from web.oncall import swaps
+from web.pages.console.swaps import write_choice
 from workers.delivery.render import render_message
 
 DAY = timedelta(days=1)
@@ -57,8 +58,8 @@ def get_state():
 def test_the_mail_has_a_link_that_needs_no_sign_in(ask, world, swap, sign_in):
     ShiftSwap.delete().execute()
     nights = swap.schedule
-    mine = swaps.write_choice(swaps.HeldShift(world.bob.username, START, START + DAY))
-    theirs = swaps.write_choice(swaps.HeldShift(world.alice.username, START + DAY, START + 2 * DAY))
+    mine = write_choice(swaps.HeldShift(world.bob.username, START, START + DAY))
+    theirs = write_choice(swaps.HeldShift(world.alice.username, START + DAY, START + 2 * DAY))
     browser = sign_in("bob")
     browser.get(f"/on-call/{nights.unique_id}/")
     assert browser.post(f"/on-call/{nights.unique_id}/swaps/", mine=mine, theirs=theirs).status_code == 303

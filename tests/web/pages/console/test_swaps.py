@@ -21,7 +21,7 @@ from schedules.oncall.schedule_shifts import list_on_call
 from schedules.oncall.shifts import EARLIEST
 from tests.support.offenders import list_offenders
 from tests.support.schedules.stored import MONDAY, layer, schedule
-from web.pages.console import swaps
+from web.oncall import swaps
 from workers.delivery.render import render_message
 from workers.periodic import retention
 from workers.periodic.retention import RetentionTimes

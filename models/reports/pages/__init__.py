@@ -1,0 +1,1 @@
+"""What pages show of stored rows, beyond what operations answer."""
