@@ -5,11 +5,14 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from playhouse.test_utils import count_queries
 
 from models.domain.enums import TeamRole
+from models.store.ids import make_uuid
 from models.tables.accounts import User
 from models.tables.schedules import ScheduleOverride
 from models.tables.teams import TeamMember
+from models.tables.users import ForwardingRule
 from tests.support.schedules.stored import layer, restriction, schedule
 from web.oncall import schedule_problems
 from web.pages.console import on_call
@@ -70,6 +73,49 @@ def test_the_page_shows_who_is_on_call_and_who_is_next(sign_in, nights):
     assert "Payments on call" in text
     assert "Next: " in text
     assert {"<b>Alice</b>" in text, "<b>Bob</b>" in text} == {True, False}
+
+
+def test_twenty_schedules_need_as_many_statements_as_two(sign_in, world, now):
+    """Each has an override, and a person who forwards notifications to another one."""
+    for person, to in ((world.alice, world.bob), (world.bob, world.alice)):
+        times = {"from_date": now - timedelta(days=1), "to_date": now + timedelta(days=1)}
+        ForwardingRule.create(
+            unique_id=make_uuid(), user=person, to_user=to, created_by=to, creation_date=now, **times
+        )
+
+    def add_schedules(numbers):
+        for number in numbers:
+            found = schedule(world.team, layer(world.alice, world.bob), name=f"Schedule {number}")
+            ScheduleOverride.create(
+                unique_id=make_uuid(), schedule=found, user=world.bob, name="Swap", creation_date=now,
+                start_time=now - timedelta(hours=1), end_time=now + timedelta(hours=1),
+            )  # fmt: skip
+
+    def count_statements() -> tuple[int, int]:
+        with count_queries() as counted:
+            text = browser.get("/on-call/").text
+        return counted.count, text.count("Schedule ")
+
+    browser = sign_in("bob")
+    add_schedules(range(2))
+    browser.get("/on-call/")  # makes the address of the calendar
+    few, two = count_statements()
+    add_schedules(range(2, 20))
+    many, twenty = count_statements()
+
+    assert (two, twenty) == (2, 20)
+    assert many == few
+
+
+def test_an_override_by_a_page_counts_for_the_limit_of_the_operation(sign_in, ask, nights, world):
+    path = f"/on-call/{nights.unique_id}/"
+    browser = sign_in("alice")
+    browser.get(path)
+    operation = f"/api/v2/account/teams/{world.team.unique_id}/schedules/{nights.unique_id}/overrides/"
+
+    assert browser.post(path, user=world.bob.username, hours="4").status_code == 303
+    assert ask("POST", operation, {}).status_code == 429
+    assert browser.post(path, user=world.bob.username, hours="4").status_code == 429
 
 
 def test_a_shift_without_an_end_says_so(sign_in, world):
