@@ -164,12 +164,16 @@ class SiegeFigures:
 
 @dataclass(frozen=True, slots=True)
 class Siege:
-    """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others."""
+    """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others.
+
+    Of the attacks, only those are made whose names contain a text of `only`; empty: all.
+    """
 
     duration_s: float
     by_itself_s: float
     sizes: Sizes = field(default_factory=Sizes)
     by_itself: Sequence[str] | None = None
+    only: Sequence[str] = ()
     report: Callable[[str], None] = lambda text: None
 
     def run(self, target: Besieged) -> SiegeFigures:
@@ -177,7 +181,8 @@ class Siege:
         permit_open_files(self.sizes.idle_connections + self.sizes.dripping_connections)
         # The first rows of a tenant wait for nobody, so the other tenant exists before the attack.
         address = target.url + create_tenant(target.url, "other").generic.path
-        attacks = build_attacks(create_tenant(target.url, "attacker", target.mail_port), self.sizes)
+        attacker = create_tenant(target.url, "attacker", target.mail_port)
+        attacks = build_attacks(attacker, self.sizes, self.only)
         rest = _measure_rest(target)
         by_itself = {
             attack.name: self._measure_by_itself(attack, address, target)

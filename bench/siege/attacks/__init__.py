@@ -4,12 +4,13 @@ A builder gets the tenant that attacks and the sizes, stores what its attacks ne
 attacks run beside another tenant, first each by itself, then all at the same time (bench/siege/run.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from bench.siege.attacks import (
     alerts,
     forms,
     open_connections,
+    opsgenie_alerts,
     pages,
     questions,
     silent_mail,
@@ -30,9 +31,11 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     silent_mail.build,
     slow_targets.build,
     pages.build,
+    opsgenie_alerts.build,
 )
 
 
-def build_attacks(tenant: Tenant, sizes: Sizes) -> list[Attack]:
-    """Build all attacks of a tenant."""
-    return [attack for build in BUILDERS for attack in build(tenant, sizes)]
+def build_attacks(tenant: Tenant, sizes: Sizes, only: Sequence[str] = ()) -> list[Attack]:
+    """Build the attacks of a tenant whose names contain one of these texts; without texts, all."""
+    attacks = [attack for build in BUILDERS for attack in build(tenant, sizes)]
+    return [each for each in attacks if not only or any(text in each.name for text in only)]
