@@ -10,11 +10,13 @@ from bench.siege.attacks import (
     alerts,
     forms,
     open_connections,
+    open_pages,
     opsgenie_alerts,
     pages,
     questions,
     silent_mail,
     slow_targets,
+    swap_links,
     unsigned_messages,
     wrong_passwords,
 )
@@ -31,7 +33,9 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     silent_mail.build,
     slow_targets.build,
     pages.build,
+    open_pages.build,
     opsgenie_alerts.build,
+    swap_links.build,
 )
 
 
