@@ -27,8 +27,9 @@ BY_ITSELF = 1 / 12
     default=[*STARTS],
     help="One store.",
 )
+@click.option("--attack", "only", multiple=True, help="Only attacks whose names contain this text.")
 @click.option("--server", envvar="TEST_DATABASE_URL", default="postgresql:///postgres", show_default=True)
-def main(duration: float, stores: tuple[str, ...], server: str) -> None:
+def main(duration: float, stores: tuple[str, ...], only: tuple[str, ...], server: str) -> None:
     """Attack with each input by itself, then with everything at the same time.
 
     Print what it costs, and what it does to another tenant.
@@ -42,6 +43,7 @@ def main(duration: float, stores: tuple[str, ...], server: str) -> None:
     siege = Siege(
         duration,
         duration * BY_ITSELF,
+        only=only,
         report=lambda text: click.echo(f"{text} ...", err=True),
     )
     failed = False

@@ -11,13 +11,14 @@ from time import monotonic
 from bench import run_rows
 from bench.load import Accepted, Loader, NoAnswer
 from bench.run import percentile
-from bench.servers.instance import find_free_port, start_own_instance, wait_until
+from bench.servers.instance import find_free_port, start_instance_of, wait_until
 from bench.servers.postgres import create_own_database
 from bench.servers.processes import Meter, OtherLoad, Process
 from bench.servers.sink import Sink
 from bench.siege.attacks import build_attacks
 from bench.siege.attacks.attack import Attack, Sizes
 from bench.siege.attacks.held_connections import permit_open_files
+from bench.siege.late_names import InstanceWithLateNames
 from bench.siege.tenants import MAIL_DOMAIN, create_tenant
 from bench.traffic import Request, Traffic
 from models.store.opening import open_store
@@ -52,14 +53,14 @@ def _build_settings() -> dict[str, str]:
     return {
         "mail_in_domain": MAIL_DOMAIN,
         "mail_in_port": str(find_free_port()),
-        "webhook_networks": "127.0.0.0/8",
+        "webhook_networks": "127.0.0.0/8,::1/128",
     }
 
 
 @contextmanager
 def start_on_sqlite() -> Iterator[Besieged]:
     settings = _build_settings()
-    with start_own_instance(**settings) as (instance, sink):
+    with start_instance_of(InstanceWithLateNames, **settings) as (instance, sink):
         open_store("", instance.home)
         try:
             yield Besieged("SQLite", instance.url, sink, instance.processes, int(settings["mail_in_port"]))
@@ -73,7 +74,8 @@ def start_on_postgres(server: str) -> Iterator[Besieged]:
     with ExitStack() as stack:
         database = stack.enter_context(create_own_database(server))
         settings = _build_settings()
-        instance, sink = stack.enter_context(start_own_instance(database_url=database.url, **settings))
+        started = start_instance_of(InstanceWithLateNames, database_url=database.url, **settings)
+        instance, sink = stack.enter_context(started)
         open_store(database.url, instance.home)
         stack.callback(db.close_all)
         yield Besieged(
@@ -164,12 +166,16 @@ class SiegeFigures:
 
 @dataclass(frozen=True, slots=True)
 class Siege:
-    """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others."""
+    """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others.
+
+    Of the attacks, only those are made whose names contain a text of `only`; empty: all.
+    """
 
     duration_s: float
     by_itself_s: float
     sizes: Sizes = field(default_factory=Sizes)
     by_itself: Sequence[str] | None = None
+    only: Sequence[str] = ()
     report: Callable[[str], None] = lambda text: None
 
     def run(self, target: Besieged) -> SiegeFigures:
@@ -177,7 +183,8 @@ class Siege:
         permit_open_files(self.sizes.idle_connections + self.sizes.dripping_connections)
         # The first rows of a tenant wait for nobody, so the other tenant exists before the attack.
         address = target.url + create_tenant(target.url, "other").generic.path
-        attacks = build_attacks(create_tenant(target.url, "attacker", target.mail_port), self.sizes)
+        attacker = create_tenant(target.url, "attacker", target.mail_port)
+        attacks = build_attacks(attacker, self.sizes, self.only)
         rest = _measure_rest(target)
         by_itself = {
             attack.name: self._measure_by_itself(attack, address, target)

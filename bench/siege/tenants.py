@@ -16,6 +16,8 @@ from models.tables.teams import EscalationPolicy
 
 # The ID of the application whose messages Amazon SNS signs.
 CLOUDWATCH = "1ef0e211-82fb-454a-96c4-20bd26ebdcab"
+# That of tools for Opsgenie, whose keys may read alerts.
+OPSGENIE = "bf43cf1b-4357-4905-9be9-843cfd8a1c56"
 SETUP_S = 30.0
 # The domain of the addresses at which the instance receives alerts by mail.
 MAIL_DOMAIN = "siege.invalid"
@@ -44,6 +46,7 @@ class Tenant:
     generic: Integration
     prometheus: Integration
     cloudwatch: Integration
+    opsgenie: Integration
     # The cookie of a person who is signed in, and the path of a calendar feed.
     cookie: dict[str, str]
     calendar_path: str
@@ -81,7 +84,7 @@ def create_tenant(base_url: str, name: str, mail_port: int = 0) -> Tenant:
         team = provisioning.create_team(account, name, owner, now)
         policy = EscalationPolicy.get(EscalationPolicy.team == team)
         found = {}
-        for application in (GENERIC, PROMETHEUS, CLOUDWATCH):
+        for application in (GENERIC, PROMETHEUS, CLOUDWATCH, OPSGENIE):
             service = provisioning.create_service(team, application, policy, owner, now)
             made = provisioning.create_integration(service, application, application, owner, now)
             found[application] = Integration(

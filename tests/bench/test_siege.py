@@ -9,6 +9,7 @@ import pytest
 from bench.siege import bodies
 from bench.siege.attacks.attack import Sizes
 from bench.siege.attacks.held_connections import HeldConnections
+from bench.siege.attacks.open_pages import OpenPage
 from bench.siege.attacks.requests import Request, Requests
 from bench.siege.report import format_figures, list_goals
 from bench.siege.run import AttackFigures, ByItself, OtherTenant, SiegeFigures
@@ -128,3 +129,27 @@ def test_a_refusal_before_the_end_of_the_body_is_counted(server):
 
     assert attack.requests == 1
     assert not thread.is_alive()
+
+
+def test_an_open_page_asks_with_the_etag_of_the_page_that_it_has(server):
+    replies = iter([(200, 'ETag: W/"a"\r\n'), (503, ""), (200, 'ETag: W/"b"\r\n'), (304, 'ETag: W/"b"\r\n')])
+    asked = []
+
+    def serve():
+        sock, _ = server.accept()
+        with sock, sock.makefile("rb") as lines:
+            for status, header in replies:
+                head = iter(lines.readline, b"\r\n")
+                asked.append([line for line in head if line.startswith(b"If-None-Match")])
+                sock.sendall(f"HTTP/1.1 {status} X\r\n{header}Content-Length: 0\r\n\r\n".encode())
+
+    serving = threading.Thread(target=serve, daemon=True)
+    serving.start()
+    page = OpenPage(f"127.0.0.1:{server.getsockname()[1]}", {})
+    found = [page.ask() for _ in range(4)]
+    page.close()
+    serving.join(20)
+
+    assert found == ["200", "503", "200", "304"]
+    known = b'If-None-Match: W/"%s"\r\n'
+    assert asked == [[], [known % b"a"], [known % b"a"], [known % b"b"]]

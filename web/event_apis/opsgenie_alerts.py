@@ -18,10 +18,11 @@ from models.domain.facts import IncidentContext
 from models.domain.identity import is_uuid
 from models.domain.reasons import make_reason
 from models.store.ids import make_uuid
+from models.tables.accounts import Account
 from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentTag
 from models.tables.services import Integration, Service, SourceSetup
-from models.tables.teams import Priority, Tag
+from models.tables.teams import Priority, Tag, Team
 from models.write.change_incident import change_incident
 from pipeline import incidents
 from pipeline.sources.reading.body import parse_time
@@ -32,6 +33,7 @@ from web.event_apis.opsgenie import delete as send_deletion
 from web.event_apis.responses import build_answer, get_seconds, with_errors
 from web.http.auth import now
 from web.http.errors import Forbidden, NotFound, reject
+from web.http.limits.places import hold_place
 from workers import queue
 
 MAX_ALERTS, USUAL_ALERTS = 100, 20
@@ -65,11 +67,22 @@ def list_alerts() -> Response:
     integration = _authenticate()
     limit = _read_number("limit", USUAL_ALERTS, 1, MAX_ALERTS)
     offset = _read_number("offset", 0, 0, MAX_OFFSET)
-    query = _select(integration).order_by(Entity.id.desc()).limit(limit).offset(offset)
     is_open = _read_status()
+    # The store reads and sorts all entities of the integration: 100,000 take 60 ms on SQLite.
+    with hold_place(integration.service.team.account.account_identifier):
+        rows = _list_rows(integration, is_open, limit, offset)
+        query = _select(integration).where(Entity.id.in_(rows)).order_by(Entity.id.desc())
+        return _answer([_show(entity, integration) for entity in query])
+
+
+def _list_rows(integration: Integration, is_open: bool | None, limit: int, offset: int) -> list[int]:
+    """Return the row numbers of a page of entities, without their incidents: these would be sorted too."""
+    has_incident = Entity.incident.is_null(False) | Entity.last_incident.is_null(False)
+    query = Entity.select(Entity.id).where(Entity.integration == integration, has_incident)
     if is_open is not None:
         query = query.where(Entity.incident.is_null(not is_open))
-    return _answer([_show(entity, integration) for entity in query])
+    page = query.order_by(Entity.id.desc()).limit(limit).offset(offset)
+    return [row for (row,) in page.tuples()]
 
 
 @with_errors(describe_error)
@@ -154,8 +167,10 @@ def _authenticate() -> Integration:
     """Return the integration of the key. Raise UnknownKey, or Forbidden if it allows no access."""
     key = read_authorization("GenieKey")
     integration: Integration | None = (
-        Integration.select(Integration, Service)
+        Integration.select(Integration, Service, Team, Account)
         .join(Service)
+        .join(Team)
+        .join(Account)
         .where(Integration.integration_key == key, Integration.is_enabled)
         .first()
         if is_uuid(key)

@@ -24,6 +24,7 @@ from schedules.oncall.swaps import HeldShift, find_limit, find_obstacle
 from web.http import access, rate_limit
 from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import Forbidden, reject
+from web.http.limits.places import hold_place
 from web.http.resource import config_transaction, lock_row
 from web.http.writing import raise_number
 from web.oncall.overrides import OVERRIDES, describe_override, record_override
@@ -152,7 +153,7 @@ def _lock(row: Schedule) -> Schedule:
 def _check(row: Schedule, asked: HeldShift, returned: HeldShift) -> ScheduleFacts:
     """Raise BadRequest if these shifts cannot be swapped now. Return the schedule that was checked.
 
-    This computes shifts, so it needs no lock. Under the lock, `_require_same` follows.
+    This computes shifts, so it needs a place and no lock. Under the lock, `_require_same` follows.
     """
     # First the limits: they bound the time whose shifts are computed.
     problem = find_limit(asked, now()) or find_limit(returned, now())
@@ -162,8 +163,9 @@ def _check(row: Schedule, asked: HeldShift, returned: HeldShift) -> ScheduleFact
     view = ScheduleView.load(row, min(each.start for each in both), max(each.end for each in both))
     if sum(estimate_work([view.schedule], each.start, each.end) for each in both) > MAX_WORK:
         reject("swap", "The schedule is too large to compute these shifts.")
-    shifts = [shift for each in both for shift in _list_shifts(view, each)]
-    problem = find_obstacle(asked, returned, shifts, now())
+    with hold_place(viewer().account.account_identifier):
+        shifts = [shift for each in both for shift in _list_shifts(view, each)]
+        problem = find_obstacle(asked, returned, shifts, now())
     if problem is not None:
         reject("swap", problem)
     return view.schedule

@@ -4,16 +4,20 @@ A builder gets the tenant that attacks and the sizes, stores what its attacks ne
 attacks run beside another tenant, first each by itself, then all at the same time (bench/siege/run.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from bench.siege.attacks import (
     alerts,
     forms,
     open_connections,
+    open_pages,
+    opsgenie_alerts,
     pages,
     questions,
     silent_mail,
+    slow_names,
     slow_targets,
+    swap_links,
     unsigned_messages,
     wrong_passwords,
 )
@@ -29,10 +33,15 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     open_connections.build,
     silent_mail.build,
     slow_targets.build,
+    slow_names.build,
     pages.build,
+    open_pages.build,
+    opsgenie_alerts.build,
+    swap_links.build,
 )
 
 
-def build_attacks(tenant: Tenant, sizes: Sizes) -> list[Attack]:
-    """Build all attacks of a tenant."""
-    return [attack for build in BUILDERS for attack in build(tenant, sizes)]
+def build_attacks(tenant: Tenant, sizes: Sizes, only: Sequence[str] = ()) -> list[Attack]:
+    """Build the attacks of a tenant whose names contain one of these texts; without texts, all."""
+    attacks = [attack for build in BUILDERS for attack in build(tenant, sizes)]
+    return [each for each in attacks if not only or any(text in each.name for text in only)]

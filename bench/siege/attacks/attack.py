@@ -35,3 +35,4 @@ class Sizes:
     unfinished: int = 64
     large_body: int = 8_000_000
     open_pages: int = 200
+    listed_alerts: int = 100_000

@@ -38,7 +38,7 @@ def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
 
 def _build_attack(base_url: str, name: str, person: str, kind: int, addresses: Sequence[str]) -> Requests:
     path = create_tenant(base_url, person).generic.path
-    _add_contacts(f"{person}@example.org", kind, addresses)
+    add_contacts(f"{person}@example.org", kind, addresses)
 
     def build_request(number: int) -> Request:
         return Request(path, json.dumps(build_alert(f"{person}-{number}", {})).encode())
@@ -46,7 +46,7 @@ def _build_attack(base_url: str, name: str, person: str, kind: int, addresses: S
     return Requests(name, base_url, build_request, threads=1, pause_s=PAUSE_S, finish=go_on)
 
 
-def _add_contacts(email: str, kind: int, addresses: Sequence[str]) -> None:
+def add_contacts(email: str, kind: int, addresses: Sequence[str]) -> None:
     """Let the person with this address be notified at once at these contacts, as verified."""
     with connection(), store().write_transaction():
         user, now = User.get(User.email == email), store().now()

@@ -4,12 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bench.servers.plans import collect_statements
 from models.domain.applications import GENERIC
 from models.store.ids import make_uuid
 from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentLog, IncidentTag
 from models.tables.services import Integration, SourceSetup
 from models.tables.teams import Priority, Tag
+from tests.support.web.places import held_elsewhere
+from web.http.limits import places
 from workers.alerts import process_lane
 
 ALERT = {"message": "Disk full on db1", "alias": "db1/disk", "description": "/var at 97 %", "priority": "P1"}
@@ -131,6 +134,26 @@ def test_alerts_are_listed_by_their_status(send, alert):
     assert list_ids("?query=status:open") == ["db2"]
     assert list_ids("?query=status=closed") == ["db1/disk"]
     assert list_ids("?limit=1&offset=1") == ["db1/disk"]
+
+
+def test_a_list_waits_for_a_place_of_its_account(send, alert, monkeypatch):
+    monkeypatch.setattr(places, "TIMEOUT_S", 0.0)
+    with held_elsewhere(places.places, "other", "third"):
+        received = [send("GET", path) for path in ("/v2/alerts", ALIAS)]
+
+    assert [answer.status_code for answer in received] == [503, 200]
+    assert received[0].headers["Retry-After"] == "1"
+
+
+def test_a_list_loads_the_incidents_of_its_page_only(send, alert, world):
+    send("POST", "/v2/alerts", {**ALERT, "alias": "db2"})
+
+    with collect_statements() as statements:
+        shown = send("GET", "/v2/alerts?limit=1&offset=1").json["data"]
+
+    joined = [values for text, values in statements if 'JOIN "incident"' in text]
+    assert [one["id"] for one in shown] == ["db1/disk"]
+    assert joined == [[world.integration.id, Entity.get(Entity.entity_id == "db1/disk").id]]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from models.tables.notifications import Message
 from models.tables.schedules import ScheduleOverride, ShiftSwap
 from models.tables.teams import TeamMember
 from tests.support.schedules.stored import layer, schedule
+from tests.support.web.places import held_elsewhere
+from web.http.limits import places
 from web.oncall import swaps
 from web.pages.console.swaps import write_choice
 from workers.delivery.render import render_message
@@ -125,6 +127,17 @@ def test_a_schedule_without_these_shifts_refuses(ask, world, swap, path):
     assert page.status_code == 400
     assert "no longer has both of these shifts" in page.text
     assert get_state() is SwapState.ASKED
+
+
+def test_accepting_waits_for_a_place_and_declining_does_not(ask, swap, path, monkeypatch):
+    monkeypatch.setattr(places, "TIMEOUT_S", 0.0)
+    with held_elsewhere(places.places, "other", "third"):
+        accepted = answer(ask, path, "accept")
+        assert (accepted.status_code, get_state()) == (503, SwapState.ASKED)
+        assert "The service is temporarily unavailable." in accepted.text
+        answer(ask, path, "decline")
+
+    assert get_state() is SwapState.DECLINED
 
 
 def test_a_link_ends_when_the_first_shift_begins(ask, swap):
