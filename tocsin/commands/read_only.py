@@ -14,9 +14,8 @@ import click
 
 from models.store.migrate import SchemaOutdated, SchemaUnknown, require_schema
 from models.store.opening import open_store
-from models.store.postgresql_pool import BadUrl
 from models.store.sqlite import SQLITE_FILE
-from models.store.store import STORE_ERRORS, connection
+from models.store.store import STORE_ERRORS, BadUrl, connection
 from runtime.settings import Settings, load
 from tocsin.commands.output import to_printable
 
