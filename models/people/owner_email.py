@@ -6,15 +6,15 @@ gets that of the setting.
 """
 
 import peewee
-import structlog
 
 from models.domain.enums import AccountRole
 from models.people import provisioning
 from models.tables.accounts import Account, Secret, User, bump_version
 from models.tables.users import ContactMethod
+from runtime.late_logs import LateLogger
 from runtime.setting_values import BadSetting
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # The name of the row with the last applied value.
 OWNER_EMAIL = "owner_email"

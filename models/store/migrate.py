@@ -55,6 +55,8 @@ def migrate(home: Path, on_begin: Callable[[str], None] = lambda name: None) -> 
     chance to lock the tables.
     """
     with connection(), store().lock_migrations(home):
+        if not _list_missing(list_applied()):
+            return []
         runner = _open_runner()
         pending = [migration for migration in runner.status() if not migration.applied]
         _require_stopped(pending)
