@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import orjson
 from flask import Response, request
 
-from models.domain.reasons import make_reason
 from models.tables.incidents import Incident
 from pipeline.messages.content import ACTIONS as STATUS_ACTIONS
 from web.http import access
@@ -18,7 +17,7 @@ from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
 from web.incidents.change_status import change_status
 from web.incidents.schemas import fill
-from web.incidents.sub_resource import build_viewer_author
+from web.incidents.sub_resource import build_viewer_author, explain_status
 from web.pages.base import redirect_to
 from web.pages.console.incident import describe
 from web.pages.console.operations import call
@@ -132,8 +131,8 @@ def act(incident: str) -> Response:
 def _change_status(row: Incident, name: str, path: str) -> Response:
     """Acknowledge or resolve the incident, unless somebody was faster: then show both versions."""
     access.require_permission(viewer(), row.team_id, "incident_write")
-    author = build_viewer_author()
-    if change_status(row.id, author, name, make_reason("requested", by=author.name), now()):
+    to, _ = STATUS_ACTIONS[name]
+    if change_status(row.id, build_viewer_author(), name, explain_status(to), now()):
         return redirect_to(path)
     return _show_both(fill([Incident.get_by_id(row.id)])[0], path)
 

@@ -13,7 +13,6 @@ import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, Urgency
-from models.domain.reasons import make_reason
 from models.tables.accounts import ConfigVersion, User, get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentTag
 from models.tables.services import Service
@@ -24,7 +23,7 @@ from web.http.auth import now, viewer
 from web.http.errors import ApiError, BadRequest, NotFound
 from web.incidents import filters
 from web.incidents.change_status import change_status
-from web.incidents.sub_resource import build_viewer_author
+from web.incidents.sub_resource import build_viewer_author, explain_status
 from web.pages import forms
 from web.pages.base import redirect_to
 from web.pages.console.operations import call
@@ -168,7 +167,7 @@ def _act(action: str, references: list[str]) -> str:
     if len(found) < len(references):
         raise NotFound
     author = build_viewer_author()
-    why = make_reason("requested", by=author.name)
+    why = explain_status(ACTIONS[action][0])
     changed = [change_status(row.id, author, action, why, now()) for row in found.values()]
     return _describe_result(action, changed)
 
