@@ -22,7 +22,7 @@ from.
 
 **The documents write settings into `tocsin.toml`**, and name them in sentences by their variable:
 `TOCSIN_SMTP_HOST` is `smtp_host` in the file. Only for a unit of systemd and for a container they write
-`TOCSIN_SMTP_HOST=mail.example.org` into the one file that systemd or the engine reads.
+`TOCSIN_SMTP_HOST=mail.example.org` into `/etc/tocsin/tocsin.env`, which systemd and the engine read.
 
 **The data folder** is found by `--home FOLDER`, then `TOCSIN_HOME`, then `./var`. It must belong to the user
 that runs Tocsin. A command that finds no data there says so and creates nothing. `tocsin up`, `web`,

@@ -6,21 +6,20 @@ in files (runtime/metrics_folder.py), and /metrics shows the sums over them (mod
 
 from collections import Counter as Counts
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
-
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
-from prometheus_client.metrics_core import Metric as MetricFamily
+from typing import TYPE_CHECKING, TypeVar
 
 from runtime import metrics_folder
 
-# Without this call, each counter gets a gauge with its creation time. Processes cannot share a gauge.
-disable_created_metrics()
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Counter, Histogram
+    from prometheus_client.metrics_core import Metric as MetricFamily
 
-Series = TypeVar("Series", Counter, Histogram)
+Series = TypeVar("Series", "Counter", "Histogram")
 
 KINDS = ("web", "worker", "clock", "listener")
 
@@ -100,14 +99,14 @@ METRICS = (
 )
 
 
-class Counters:
-    """The counters and histograms of this process."""
+class _Created:
+    """All series, with the count 0 in this process."""
 
     def __init__(self) -> None:
-        self.create()
+        from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-    def create(self) -> None:
-        """Create all series, with the count 0 in this process."""
+        # Without this call, each counter gets a gauge with its creation time. Processes cannot share a gauge.
+        disable_created_metrics()
         self.registry = CollectorRegistry()
         self._counters = {
             metric.name: Counter(metric.name, metric.meaning, metric.labels, registry=self.registry)
@@ -122,14 +121,47 @@ class Counters:
             if metric.buckets
         }
         # Each series is looked up once, because a look-up by labels takes longer than to count.
-        self._get_counter = cache(lambda name, **labels: _get_series(self._counters[name], labels))
-        self._get_histogram = cache(lambda name, **labels: _get_series(self._histograms[name], labels))
+        self.get_counter = cache(lambda name, **labels: _get_series(self._counters[name], labels))
+        self.get_histogram = cache(lambda name, **labels: _get_series(self._histograms[name], labels))
+
+
+class Counters:
+    """The counters and histograms of this process. The first count creates them: few commands count."""
+
+    def __init__(self) -> None:
+        self._created: _Created | None = None
+        self._is_off = False
+
+    def create(self) -> None:
+        """Create all series again, with the count 0 in this process."""
+        self._created = _Created()
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        """Count nothing in the block: in a process whose counts nobody sees."""
+        before, self._is_off = self._is_off, True
+        try:
+            yield
+        finally:
+            self._is_off = before
+
+    @property
+    def registry(self) -> "CollectorRegistry":
+        return self._get().registry
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._get_counter(name, **labels).inc(amount)
+        if not self._is_off:
+            self._get().get_counter(name, **labels).inc(amount)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
-        self._get_histogram(name, **labels).observe(value)
+        if not self._is_off:
+            self._get().get_histogram(name, **labels).observe(value)
+
+    def _get(self) -> _Created:
+        if self._created is None:
+            self.create()
+        assert self._created is not None
+        return self._created
 
 
 def _get_series(metric: Series, labels: Mapping[str, str]) -> Series:
@@ -145,8 +177,10 @@ def join(home: Path) -> None:
     counters.create()
 
 
-def collect() -> Iterator[MetricFamily]:
+def collect() -> Iterator["MetricFamily"]:
     """Yield each metric of the table with the counts of all processes of this host."""
+    from prometheus_client.metrics_core import Metric as MetricFamily
+
     found = {each.name: each for each in metrics_folder.collect() or counters.registry.collect()}
     for metric in METRICS:
         name = metric.name.removesuffix("_total")

@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-import structlog
+from runtime.late_logs import LateLogger
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # The environment variable from which prometheus_client takes the folder.
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"

@@ -5,11 +5,12 @@ import threading
 from time import monotonic
 
 import redis
-import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-log = structlog.get_logger()
+from runtime.late_logs import LateLogger
+
+log = LateLogger()
 
 # Short enough to find a dead server soon, long enough for a server that has to wait for a processor.
 TIMEOUT_S = 1.0

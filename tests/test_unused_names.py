@@ -20,7 +20,6 @@ EXCEPTIONS = {
     "models.store.migrate.list_pending": "tests ask what a database lacks",
     "models.store.peewee_internals.count_used_connections": ONE_FILE,
     "models.store.peewee_internals.list_references": ONE_FILE,
-    "models.store.migrations.0001_initial.list_columns": "the runner of migrations calls it",
     "models.store.migrations.0001_initial.up": "the runner of migrations calls it",
     "tocsin.server.granian_worker._Loop.call_soon": "granian calls it",
     "web.http.permissions.REQUIRED_ROLES": "tests compare the roles of all operations with it",

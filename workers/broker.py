@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 import dramatiq
 import redis
-import structlog
 from dramatiq.broker import Consumer, MessageProxy
 
+from runtime.late_logs import LateLogger
 from runtime.redis import TIMEOUT_S, create_client, redis_status
 from workers.sender import QueueSender, get_key
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # Pause of a consumer after the Redis server did not answer.
 RETRY_S = 0.5

@@ -2,20 +2,25 @@
 
 A wake-up may be lost, late or duplicated: invariant 2 (design, section 2). Enqueuing never raises and never
 waits.
+
+The broker is loaded by the first wake-up: Dramatiq and the client of Redis need as much time as a command
+that enqueues nothing.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-
-import dramatiq
-import redis
+from typing import TYPE_CHECKING
 
 from models.domain.channels import get_channel_name
-from runtime.redis import create_client
-from workers.broker import broker
+
+if TYPE_CHECKING:
+    from workers.broker import Broker
 
 _splits: tuple[str, ...] = ()
+# The Redis of a command.
+_command_url = ""
 
 
 def connect(url: str, splits: Iterable[str] = ()) -> None:
@@ -26,17 +31,29 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
     global _splits
     _splits = tuple(splits)
     _find_queue("normalize", _splits)
-    broker.connect(url)
+    _get_broker().connect(url)
 
 
 @contextmanager
 def connected(url: str) -> Iterator[None]:
-    """Connect to this Redis, and disconnect at the end of the block. For commands."""
-    broker.connect(url)
+    """Connect to this Redis for the first wake-up, and disconnect at the end of the block. For commands."""
+    global _command_url
+    _command_url = url
     try:
         yield
     finally:
-        broker.close()
+        _command_url = ""
+        if "workers.broker" in sys.modules:
+            _get_broker().close()
+
+
+def _get_broker() -> "Broker":
+    """Return the broker of this process, connected if a command has said to which Redis."""
+    from workers.broker import broker
+
+    if _command_url and not broker.url:
+        broker.connect(_command_url)
+    return broker
 
 
 def enqueue(queue: str, *args: int | str, delay_ms: int | None = None) -> None:
@@ -44,9 +61,11 @@ def enqueue(queue: str, *args: int | str, delay_ms: int | None = None) -> None:
 
     With a delay, wake-ups for the same work are ignored for that time. Then one is enqueued.
     """
+    import dramatiq
+
     # A wake-up needs no random ID and no time: these cost more than everything else here.
     wake_up: dramatiq.Message[None] = dramatiq.Message(queue, queue, args, {}, {}, queue, 0)
-    broker.enqueue(wake_up, delay=delay_ms)
+    _get_broker().enqueue(wake_up, delay=delay_ms)
 
 
 def enqueue_lane(service_row: int, stage: str = "normalize") -> None:
@@ -86,8 +105,13 @@ def enqueue_deliveries(channels: Iterable[int]) -> None:
 
 def is_reachable() -> bool:
     """Return whether Redis answers now. Takes at most a tenth of a second."""
+    broker = _get_broker()
     if not broker.url:
         return False
+    import redis
+
+    from runtime.redis import create_client
+
     client = create_client(broker.url, 0.05)
     try:
         return bool(client.ping())

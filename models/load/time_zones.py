@@ -6,9 +6,9 @@ Their times are then computed in UTC (schedules/oncall/local_time.py), which pag
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import structlog
+from runtime.late_logs import LateLogger
 
-log = structlog.get_logger()
+log = LateLogger()
 
 
 # Cached, so that each row is logged once in a process: this runs whenever the row is loaded.

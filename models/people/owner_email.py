@@ -6,7 +6,6 @@ gets that of the setting.
 """
 
 import peewee
-import structlog
 
 from models.changes.record import Actor
 from models.domain.enums import AccountRole, Way
@@ -15,9 +14,10 @@ from models.people.recorded_contacts import record_address
 from models.store.store import store
 from models.tables.accounts import Account, Secret, User, bump_version
 from models.tables.users import ContactMethod
+from runtime.late_logs import LateLogger
 from runtime.setting_values import BadSetting
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # The name of the row with the last applied value.
 OWNER_EMAIL = "owner_email"

@@ -5,15 +5,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-import structlog
-
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.limits import Use
 from models.store.store import STORE_ERRORS, connection, store
+from runtime.late_logs import LateLogger
 from runtime.metrics import store_clock
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # A third of DEAD_AFTER (models/reports/backlog.py).
 LIVENESS_EVERY_S = 15.0

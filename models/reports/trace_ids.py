@@ -15,6 +15,8 @@ from models.tables.incidents import Incident
 
 LAST = "last"
 
+# What a table in a narrow terminal shows of a trace_id.
+_BEGINNING = re.compile(r"([0-9a-f]{8}[0-9a-f-]{0,27})…?")
 _NUMBER = re.compile(r"#?([0-9]{1,9})", re.ASCII)
 
 
@@ -51,6 +53,18 @@ def find_alert(reference: str, accounts: Collection[Account]) -> FoundAlert | No
     if is_short_id(reference):
         return _find_event(Event.unique_id == reference, rows)
     return None
+
+
+def find_by_beginning(reference: str, accounts: Collection[Account]) -> FoundAlert | None:
+    """Find a receipt by the beginning of its trace_id, at least 8 characters. None: no such, or several."""
+    beginning = _BEGINNING.fullmatch(reference.strip().lower())
+    if beginning is None:
+        return None
+    rows = Receipt.select(Receipt.trace_id).where(
+        Receipt.account.in_([account.id for account in accounts]), Receipt.trace_id.startswith(beginning[1])
+    )
+    found = [trace_id for (trace_id,) in rows.limit(2).tuples()]
+    return FoundAlert(find_receipt(found[0])) if len(found) == 1 else None
 
 
 def find_incident(number: int, account: Account) -> FoundAlert | None:

@@ -1,13 +1,19 @@
-"""Apply the numbered scripts in models/store/migrations, each once, one process at a time."""
+"""Apply the numbered scripts in models/store/migrations, each once, one process at a time.
 
+Most processes only compare names. Those that apply nothing do not load peewee's runner.
+"""
+
+import importlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
-
-from playhouse.migrations import Migration, Runner
+from typing import TYPE_CHECKING
 
 from models.store.store import Busy, connection, db, store
+
+if TYPE_CHECKING:
+    from playhouse.migrations import Migration, Runner
 
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 
@@ -36,6 +42,8 @@ DEAD_AFTER_S = 45
 FIRST = "0001_initial"
 # So many names of unknown migrations are shown.
 MAX_NAMES = 3
+# The table of the runner, with the names of the migrations that it has applied.
+SCHEMA_TABLE = "schema_migration"
 
 
 def migrate(home: Path, on_begin: Callable[[str], None] = lambda name: None) -> list[str]:
@@ -47,6 +55,8 @@ def migrate(home: Path, on_begin: Callable[[str], None] = lambda name: None) -> 
     chance to lock the tables.
     """
     with connection(), store().lock_migrations(home):
+        if not _list_missing(list_applied()):
+            return []
         runner = _open_runner()
         pending = [migration for migration in runner.status() if not migration.applied]
         _require_stopped(pending)
@@ -57,7 +67,7 @@ def migrate(home: Path, on_begin: Callable[[str], None] = lambda name: None) -> 
         return applied
 
 
-def _require_stopped(pending: Sequence[Migration]) -> None:
+def _require_stopped(pending: Sequence["Migration"]) -> None:
     marked = [one.name for one in pending if getattr(one.load(), "needs_stop", False)]
     if not marked or not db.table_exists("liveness"):
         return
@@ -72,7 +82,7 @@ def _require_stopped(pending: Sequence[Migration]) -> None:
         )
 
 
-def _apply(runner: Runner, migration: Migration) -> list[str]:
+def _apply(runner: "Runner", migration: "Migration") -> list[str]:
     """Apply one migration, and return the name of each that was applied.
 
     On PostgreSQL it locks all tables first, in one order. If it took them one after the other, as its
@@ -102,20 +112,20 @@ def create_schema(home: Path) -> list[str]:
     running.
     """
     with connection(), store().lock_migrations(home):
-        runner = _open_runner()
-        missing = _list_missing(runner)
-        if missing and runner.applied():
+        applied = list_applied()
+        missing = _list_missing(applied)
+        if missing and applied:
             raise _build_error(missing)
-        return runner.up()
+        return list(_open_runner().up()) if missing else []
 
 
 def require_schema() -> None:
     """Check that no migration is missing, and change nothing. Raises SchemaOutdated."""
     with connection():
-        runner = _open_runner()
-        if not runner.applied():
+        applied = list_applied()
+        if not applied:
             raise SchemaOutdated("the database is empty: start Tocsin, or run `tocsin migrate`")
-        if missing := _list_missing(runner):
+        if missing := _list_missing(applied):
             raise _build_error(missing)
 
 
@@ -126,12 +136,27 @@ def list_unknown(applied: Iterable[str]) -> list[str]:
 
 def list_names() -> list[str]:
     """Return the names of the migrations that this program knows, in their order. Needs no database."""
-    return sorted(migration.name for migration in Migration.load_directory(str(MIGRATIONS_DIR)))
+    return sorted(path.stem for path in MIGRATIONS_DIR.glob("[0-9]*.py"))
 
 
 def list_applied() -> list[str]:
-    """Return the names of the applied migrations, in their order. Needs a connection."""
-    return sorted(_open_runner().applied())
+    """Return the names of the applied migrations, in their order. Needs a connection.
+
+    Raises SchemaUnknown if the program does not know one, or not the first schema.
+    """
+    if not db.table_exists(SCHEMA_TABLE):
+        return []
+    applied = sorted(name for (name,) in db.execute_sql(f"select name from {SCHEMA_TABLE}").fetchall())  # noqa: S608
+    if unknown := list_unknown(applied):
+        more = f" and {len(unknown) - MAX_NAMES} more" if len(unknown) > MAX_NAMES else ""
+        raise SchemaUnknown(
+            f"this program does not know {', '.join(unknown[:MAX_NAMES])}{more}, which the database has:"
+            " start the version of Tocsin that made it (or a later one, if it was made by 0.2.0 or later),"
+            " or use an empty database"
+        )
+    if applied == [FIRST]:
+        _require_first_schema()
+    return applied
 
 
 def migrate_in_transaction(target: str | None = None) -> None:
@@ -142,37 +167,28 @@ def migrate_in_transaction(target: str | None = None) -> None:
 def list_pending() -> list[str]:
     """Return the names of the missing migrations."""
     with connection():
-        return _list_missing(_open_runner())
+        return _list_missing(list_applied())
 
 
 def _build_error(missing: list[str]) -> SchemaOutdated:
     return SchemaOutdated(f"the database lacks {', '.join(missing)}: run `tocsin migrate` first")
 
 
-def _list_missing(runner: Runner) -> list[str]:
-    return [migration.name for migration in runner.status() if not migration.applied]
+def _list_missing(applied: Collection[str]) -> list[str]:
+    return [name for name in list_names() if name not in applied]
 
 
-def _open_runner() -> Runner:
+def _open_runner() -> "Runner":
     """Open the runner of this program's migrations. Raises SchemaUnknown."""
-    runner = Runner(db.obj, str(MIGRATIONS_DIR))
-    applied = runner.applied()
-    if unknown := list_unknown(applied):
-        more = f" and {len(unknown) - MAX_NAMES} more" if len(unknown) > MAX_NAMES else ""
-        raise SchemaUnknown(
-            f"this program does not know {', '.join(unknown[:MAX_NAMES])}{more}, which the database has:"
-            " start the version of Tocsin that made it (or a later one, if it was made by 0.2.0 or later),"
-            " or use an empty database"
-        )
-    if [*applied] == [FIRST]:
-        _require_first_schema(runner)
-    return runner
+    from playhouse.migrations import Runner
+
+    list_applied()
+    return Runner(db.obj, str(MIGRATIONS_DIR), table_name=SCHEMA_TABLE)
 
 
-def _require_first_schema(runner: Runner) -> None:
+def _require_first_schema() -> None:
     """Raise SchemaUnknown if another 0001_initial created the database, before the first release."""
-    (first,) = (each for each in runner.migrations() if each.name == FIRST)
-    declared = first.load().list_columns()
+    declared = importlib.import_module(f"models.store.migrations.{FIRST}").list_columns()
     tables = {table for table, *_ in declared}
     found = {each for each in store().list_columns() if each[0] in tables and each[1] != "id"}
     if found != declared:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from models.store.postgresql import PostgresStore
 from models.store.sqlite import SQLITE_FILE, SqliteStore
 from models.store.store import Store, close_store, set_store
 from runtime import data_folder
@@ -13,11 +12,13 @@ def open_store(url: str, home: Path) -> Store:
 
     Another store that was open is closed first, see close_store().
     Does not connect: connection() does that per request or message, after any fork. Raises
-    postgresql_pool.BadUrl, or BadSetting if others can read the folder of a SQLite file.
+    store.BadUrl, or BadSetting if others can read the folder of a SQLite file.
     """
     close_store()
     opened: Store
     if url:
+        from models.store.postgresql import PostgresStore
+
         opened = PostgresStore(url)
     else:
         data_folder.prepare(home)

@@ -5,10 +5,13 @@ docs/upgrading-dependencies.md lists each name with the test that notices when i
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import peewee
-import psycopg
 from playhouse.pool import PooledDatabase, PooledPostgresqlDatabase
+
+if TYPE_CHECKING:
+    import psycopg
 
 TableOrRow = peewee.Model | type[peewee.Model]
 
@@ -89,9 +92,9 @@ class PoolOfConnections(PooledPostgresqlDatabase):
         """Return what opens and checks the connections of this pool."""
         return self._adapter
 
-    def give_back(self, conn: psycopg.Connection, close_conn: bool) -> None:
+    def give_back(self, conn: "psycopg.Connection", close_conn: bool) -> None:
         """Put a connection back into the pool, or close it."""
         super()._close(conn, close_conn)
 
-    def _close(self, conn: psycopg.Connection, close_conn: bool = False) -> None:
+    def _close(self, conn: "psycopg.Connection", close_conn: bool = False) -> None:
         self.give_back(conn, close_conn)

@@ -29,6 +29,7 @@ from models.store import limits
 from models.store.limits import MAX_CONNECTIONS, Limits, Use
 from models.store.peewee_internals import PoolOfConnections, wrap_errors
 from models.store.psycopg_internals import StoppableConnection, TimedOut
+from models.store.store import BadUrl
 from runtime.waiting import Pause, get_pause
 
 # How long a thread waits for a free connection.
@@ -156,10 +157,6 @@ UNAVAILABLE = ("08", "53100", "53300", "57P", "25006")
 def is_unavailable(error: object) -> bool:
     """Return whether an error of the driver means that the whole server is unusable now."""
     return (getattr(error, "sqlstate", None) or "").startswith(UNAVAILABLE)
-
-
-class BadUrl(ValueError):
-    """The URL of the database is not valid. The text says what to change, without parts of the URL."""
 
 
 def parse_url(url: str) -> dict[str, str | int | None]:

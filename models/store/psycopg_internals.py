@@ -5,11 +5,32 @@ docs/upgrading-dependencies.md lists each name with the test that notices when i
 
 from typing import Any
 
+import peewee
 import psycopg
 from psycopg.abc import PQGenConn
+from psycopg.pq import TransactionStatus
+from psycopg.types.json import Json, Jsonb
 
 # Raised by Connection.wait() after its timeout.
 TimedOut: type[psycopg.Error] = psycopg.errors._WaitTimeout
+
+
+def _give_driver() -> None:
+    """Give peewee what it takes from the driver when it is loaded with it (tocsin/commands/loading.py)."""
+    adapter = peewee.Psycopg3Adapter
+    for place, name, value in (
+        (peewee, "psycopg", psycopg),
+        (peewee, "TransactionStatus", TransactionStatus),
+        (peewee, "Json_pg3", Json),
+        (peewee, "Jsonb_pg3", Jsonb),
+        (adapter, "txn_idle", TransactionStatus.IDLE),
+        (adapter, "txn_inerror", TransactionStatus.INERROR),
+        (adapter, "txn_unknown", TransactionStatus.UNKNOWN),
+    ):
+        setattr(place, name, value)
+
+
+_give_driver()
 
 
 class StoppableConnection(psycopg.Connection[Any]):

@@ -33,6 +33,10 @@ STORE_ERRORS = (
 )
 
 
+class BadUrl(ValueError):
+    """The URL of the database is not valid. The text says what to change, without parts of the URL."""
+
+
 class LockTimeout(peewee.OperationalError):
     """Other transactions held the lock of SQLite's single writer for too long."""
 

@@ -5,8 +5,6 @@ A report can be faster than the record of the delivery attempt. It is kept then,
 
 from datetime import datetime, timedelta
 
-import structlog
-
 from models.domain.channels import get_channel_name
 from models.domain.enums import (
     KINDS_WHILE_OPEN,
@@ -25,6 +23,7 @@ from models.tables.callbacks import EarlyReport
 from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from runtime import metrics
+from runtime.late_logs import LateLogger
 
 # The code of the outcome of a message that the provider accepted and did not deliver.
 REPORTED_FAILED = "reported_failed"
@@ -41,7 +40,7 @@ MAX_EARLY = 10_000
 # Old reports that one report deletes.
 MAX_DELETED = 100
 
-log = structlog.get_logger()
+log = LateLogger()
 
 
 def record_report(

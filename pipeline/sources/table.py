@@ -213,8 +213,6 @@ SOURCES: dict[str, Source] = {
     **{source.extension: source for source in EVENT_APIS},
 }
 
-# Tocsin writes these receipts itself. No URL leads to them, so that no sender can speak as Tocsin.
-OWN_SOURCES = (expired.EXPIRED, heartbeat.MISSING_PING)
 # The sources of all stored receipts.
 STORED_SOURCES: dict[str, Source] = {
     **SOURCES,

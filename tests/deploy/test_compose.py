@@ -63,9 +63,10 @@ def test_every_setting_exists_and_can_be_used():
     assert (settings.host, settings.port, str(settings.home)) == ("0.0.0.0", 8080, "/var/lib/tocsin")
 
 
-def test_the_file_with_the_passwords_has_all_other_settings():
+def test_the_file_that_systemd_reads_has_all_other_settings():
     """A setting with a default here would win over the settings file in the volume."""
-    assert TOCSIN["env_file"] == ".env"
+    unit = (ROOT / "deploy" / "tocsin.service").read_text()
+    assert f"EnvironmentFile=-{TOCSIN['env_file']}\n" in unit
     own = {"TOCSIN_HOME", "TOCSIN_HOST", "TOCSIN_PORT", "TOCSIN_DATABASE_URL", "TOCSIN_REDIS_URL"}
     assert TOCSIN["environment"].keys() == own <= {setting.variable for setting in SETTINGS}
 

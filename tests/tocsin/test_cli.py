@@ -311,29 +311,6 @@ def test_an_unexpected_error_has_its_own_exit_code(store, home, monkeypatch, cap
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-# Each needs a tenth of a second or more to load.
-SLOW_TO_LOAD = {"flask", "marshmallow", "dramatiq", "redis", "structlog", "datalogic_py"}
-
-
-@pytest.mark.parametrize("command", ["incidents", "alerts", "why last", "token list", "--help"])
-def test_a_short_command_loads_only_what_it_needs(home, command):
-    tocsin(home, "migrate")
-    script = (
-        "import sys; from tocsin.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *command.split()],
-        env=build_environment(home),
-        capture_output=True,
-        text=True,
-    )
-
-    assert SLOW_TO_LOAD & set(ended.stderr.split()) == set()
-
-
 def test_an_unknown_command_is_an_error(home):
     assert tocsin(home, "nonsense").returncode == 2
 

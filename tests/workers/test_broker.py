@@ -50,7 +50,7 @@ def broker_under_test(url, redis_status, monkeypatch):
     """A broker that only this test uses. The functions of workers/queue.py enqueue to it."""
     broker_under_test = Broker()
     broker_under_test.connect(url)
-    monkeypatch.setattr(queue, "broker", broker_under_test)
+    monkeypatch.setattr(broker, "broker", broker_under_test)
     yield broker_under_test
     broker_under_test.close()
 
@@ -274,11 +274,11 @@ def test_a_broker_that_closes_sends_the_wake_ups_of_lingering_lanes(url, redis_s
 
 
 def test_a_command_sends_its_wake_ups_and_leaves_no_thread(url, redis_status, client, monkeypatch):
-    monkeypatch.setattr(queue, "broker", Broker())
+    monkeypatch.setattr(broker, "broker", Broker())
     with queue.connected(url):
         queue.enqueue_lane(7)
         # A command waits less than this, because a wake-up may be lost.
-        assert queue.broker._sender.flush(30)
+        assert broker.broker._sender.flush(30)
     queue.enqueue_lane(8)
 
     assert client.zrange(get_key("pipeline.normalize"), 0, -1) == [b"[7]"]
@@ -300,7 +300,7 @@ def test_a_redis_outage_is_logged_once_and_ends_by_itself(redis_keeper, lane, re
 def test_enqueuing_to_a_dead_port_is_fast_and_raises_no_error(redis_status, monkeypatch):
     without_redis = Broker()
     without_redis.connect(f"redis://127.0.0.1:{find_free_port()}/0")
-    monkeypatch.setattr(queue, "broker", without_redis)
+    monkeypatch.setattr(broker, "broker", without_redis)
     took = []
     for number in range(200):
         started = time.monotonic()
@@ -314,7 +314,7 @@ def test_enqueuing_to_a_dead_port_is_fast_and_raises_no_error(redis_status, monk
 
 
 def test_enqueuing_without_redis_does_nothing(monkeypatch):
-    monkeypatch.setattr(queue, "broker", Broker())
+    monkeypatch.setattr(broker, "broker", Broker())
 
     queue.enqueue_lane(1)
     queue.enqueue_timers()

@@ -11,13 +11,12 @@ from models.domain.channels import CHANNELS
 from models.reports import backlog
 from models.reports.delivery_problems import list_worker_values
 from models.tables.sign_in import UntrustedProxy
-from pipeline.messages.examples import build_examples
 from runtime import settings_file
 from runtime.settings import Settings, find_unset_in, list_values
 from tocsin.server.listener.jobs import JOBS
 from tocsin.server.mail_in.certificate import load_context
 from web.checks.finding import Finding
-from workers.delivery.transport.texts import FOLDER, find_template_problems
+from workers.delivery.transport.text_table import FOLDER
 
 ABOUT = "settings"
 # The command found the database of the processes, whatever its folder is called on their host.
@@ -141,6 +140,11 @@ def find_bad_certificate(settings: Settings) -> Iterator[Finding]:
 
 def find_template_findings(settings: Settings) -> Iterator[Finding]:
     """Find templates in the data folder that fail. Messages then have the default text."""
+    if not (settings.home / FOLDER).is_dir():
+        return
+    from pipeline.messages.examples import build_examples
+    from workers.delivery.transport.texts import find_template_problems
+
     for file, problem in find_template_problems(settings.home, build_examples()):
         path = settings.home / FOLDER / file
         what = f"the template {path} is not used, messages have the default text: {problem}"

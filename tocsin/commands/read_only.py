@@ -14,9 +14,9 @@ import click
 
 from models.store.migrate import SchemaOutdated, SchemaUnknown, require_schema
 from models.store.opening import open_store
-from models.store.postgresql_pool import BadUrl
 from models.store.sqlite import SQLITE_FILE
-from models.store.store import STORE_ERRORS, connection
+from models.store.store import STORE_ERRORS, BadUrl, connection
+from runtime.late_logs import configure_later
 from runtime.settings import Settings, load
 from tocsin.commands.output import to_printable
 
@@ -65,11 +65,11 @@ def require_data(settings: Settings) -> None:
 def configure_logs() -> None:
     """Show only errors: a command prints its findings itself, and other lines must not mix with them.
 
-    What writes logs has loaded structlog. If nothing did, this does not load it either: it would need a fifth
-    of the time of a short command.
+    This does not load structlog, see runtime/late_logs.py, unless something has loaded it already.
     """
     if (structlog := sys.modules.get("structlog")) and not structlog.is_configured():
         importlib.import_module("runtime.logs").configure("error", "command")
+    configure_later("error", "command")
 
 
 @contextmanager

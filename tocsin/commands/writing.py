@@ -13,6 +13,7 @@ from models.store.ids import make_short_id
 from models.store.migrate import require_schema
 from models.store.opening import open_store
 from models.store.store import connection, store
+from runtime import metrics
 from runtime.settings import Settings, load
 from tocsin.commands.read_only import configure_logs, require_data
 
@@ -28,7 +29,8 @@ def open_for_writing() -> Iterator[Settings]:
     require_data(settings)
     open_store(settings.database_url, settings.home)
     require_schema()
-    with connection():
+    # The metrics of a command are not shown: it ends before anybody could ask for them.
+    with connection(), metrics.counters.off():
         yield settings
 
 

@@ -17,12 +17,11 @@ import threading
 import time
 from pathlib import Path
 
-import structlog
-
 from runtime import parent_process
+from runtime.late_logs import LateLogger
 from runtime.redis_socket import NoServer, get_socket_path
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # Held by the process that runs the server, a file in the data folder.
 LOCK = "redis.lock"

@@ -10,7 +10,7 @@ from models.tables.accounts import Account
 from models.tables.events import Event
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline.sources.table import OWN_SOURCES
+from pipeline.sources.own import OWN_SOURCES
 from schedules.oncall.shifts import format_local
 from web.checks.finding import TRUNCATED, Finding
 

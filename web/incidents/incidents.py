@@ -27,7 +27,7 @@ from web.http import access, serialization
 from web.http.auth import Viewer, now, operation, viewer
 from web.http.errors import reject
 from web.incidents.schemas import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
-from web.incidents.sub_resource import build_viewer_author, change_as_viewer
+from web.incidents.sub_resource import build_viewer_author, change_as_viewer, explain_status
 from web.services.services import get_team_row, get_usable_policy
 from web.teams.teams import get_account_member
 from workers import queue
@@ -257,4 +257,4 @@ def _change_status(context: IncidentContext, requested: dict[str, Any]) -> Effec
     if not requested.get("status"):
         return ()
     to = IncidentStatus(requested["status"])
-    return incidents.change_status(context, to, make_reason("requested", by=context.author.name))
+    return incidents.change_status(context, to, explain_status(to))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from models.domain.effects import Author, Effect, RecordLog
-from models.domain.enums import AuthorKind
-from models.domain.reasons import Reason
+from models.domain.enums import AuthorKind, IncidentStatus
+from models.domain.reasons import Reason, make_reason
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
 from models.write.change_incident import Decide, change_incident, write_changes
@@ -31,6 +31,22 @@ def build_viewer_author() -> Author:
     """Return the viewer as the author of changes for the incident timeline."""
     user = viewer().user
     return Author(AuthorKind.USER, get_display_name(user), user=user.id)
+
+
+def explain_status(to: IncidentStatus) -> Reason:
+    """Return why this request changes a status: who did it, and whether on a page or by the interface."""
+    by = get_author_name()
+    # A signed-in page has no token.
+    on_page = viewer().token_row is None
+    if to is IncidentStatus.ACKNOWLEDGED:
+        if on_page:
+            return make_reason("acknowledged_on_page", by=by)
+        return make_reason("acknowledged_by_interface", by=by)
+    if to is IncidentStatus.RESOLVED:
+        if on_page:
+            return make_reason("resolved_on_page", by=by)
+        return make_reason("resolved_by_interface", by=by)
+    return make_reason("requested", by=by)
 
 
 def change_as_viewer(

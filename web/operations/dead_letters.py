@@ -6,7 +6,6 @@ without a service, for example those of a router.
 
 from collections.abc import Collection, Sequence
 
-import structlog
 from flask import current_app
 from marshmallow import fields
 
@@ -17,6 +16,7 @@ from models.tables.accounts import get_display_name
 from models.write import change_dead_letters
 from models.write.change_dead_letters import ChangeResult
 from pipeline.topology import build_segments, find_segment
+from runtime.late_logs import LateLogger
 from web.http import access, paging
 from web.http.auth import Viewer, operation, viewer
 from web.http.errors import NotFound, reject
@@ -24,7 +24,7 @@ from web.http.fields import Moment, Number, Schema, Text, explain
 from web.http.permissions import ADMIN
 from workers import queue
 
-log = structlog.get_logger()
+log = LateLogger()
 
 
 class OwnerSchema(Schema):

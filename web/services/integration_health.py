@@ -9,7 +9,7 @@ from models.domain.source_silence import Silence
 from models.reports.integrations import source_health
 from models.reports.integrations.source_health import Count, LastAlert, SilentSource
 from models.store.store import store
-from pipeline.sources.table import OWN_SOURCES
+from pipeline.sources.own import OWN_SOURCES
 from web.http import access
 from web.http.auth import viewer
 from web.http.concurrency_limit import ConcurrencyLimit

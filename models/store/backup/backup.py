@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from models.store.backup import file, other_store, postgresql, sqlite
+from models.store.backup import file, other_store, sqlite
 from models.store.backup.file import Header, OnBytes, ignore
 from models.store.migrate import SchemaUnknown, list_unknown
 
@@ -16,6 +16,8 @@ def back_up(path: Path, database_url: str, home: Path, version: str, on_bytes: O
     """
     with file.create(path, on_bytes) as writer:
         if database_url:
+            from models.store.backup import postgresql
+
             postgresql.write_rows(writer, version)
         else:
             sqlite.write_rows(writer, home, path.parent, version)
@@ -41,8 +43,11 @@ def restore(path: Path, database_url: str, home: Path, on_bytes: OnBytes = ignor
             )
         if header.store != store_name:
             other_store.require_same_schema(header.migrations, header.version)
-        restored = (
-            postgresql.restore_rows(reader, home) if database_url else sqlite.restore_rows(reader, home)
-        )
+        if database_url:
+            from models.store.backup import postgresql
+
+            restored = postgresql.restore_rows(reader, home)
+        else:
+            restored = sqlite.restore_rows(reader, home)
         with restored:
             yield header

@@ -11,7 +11,7 @@ from psycopg import Cursor, sql
 
 from models.store.backup import other_store, sqlite
 from models.store.backup.file import BackupError, Header, Reader, Writer, ignore
-from models.store.migrate import list_applied, migrate_in_transaction
+from models.store.migrate import SCHEMA_TABLE, list_applied, migrate_in_transaction
 from models.store.store import connection, db, store
 from runtime import data_folder
 
@@ -42,8 +42,6 @@ _OTHERS = """
 select exists (select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 and application_name <> '' and application_name = current_setting('application_name'))
 """
-# The table of the migrations is made by the restore.
-SCHEMA_TABLE = "schema_migration"
 # In the header of a backup.
 STORE = "postgresql"
 

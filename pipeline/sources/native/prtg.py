@@ -1,7 +1,8 @@
 """Notifications of PRTG by "Execute HTTP Action", with the fields of our page, as a form or in JSON.
 
 The values are PRTG's placeholders. The sensor names the problem. The end of a state has the old state and the
-new one: "Down ended (now: Up)". `%datetime` has no time zone, so the time of arrival counts.
+new one: "Down ended (now: Up)". PRTG writes states in the language of its system, so the color says the state
+if the word is unknown. `%datetime` has no time zone, so the time of arrival counts.
 """
 
 import re
@@ -32,8 +33,16 @@ STATES = {
     "up": AlertType.RESOLVED,
     "ok": AlertType.RESOLVED,
 }
+# The colors of %colorofstate, the same in each language.
+COLORS = {
+    "d71920": "down",
+    "ffcb05": "warning",
+    "b4cc38": "up",
+    "447fc1": "paused",
+}
 # Somebody acknowledged the alarm, or paused the sensor.
 ACKNOWLEDGED, PAUSED = "down (acknowledged)", "paused"
+KNOWN = {*STATES, ACKNOWLEDGED}
 _NOW = re.compile(r"\(now: ([^()]{1,60}(?:\([^()]{1,60}\))?)\)", re.IGNORECASE)
 _WAS = re.compile(r"\s*\(was: .{0,100}|\s+(?:ended|escalation|repeat).{0,100}", re.IGNORECASE | re.DOTALL)
 _LEFT = re.compile(r"%[a-z]{1,40}")
@@ -52,6 +61,9 @@ def _read(sent: Fields) -> list[ParsedAlert]:
     number = data.text("sensorid")
     entity = join_entity("sensor", number) if number else join_entity(device, sensor)
     state = _find_state(status)
+    if state not in KNOWN and not state.startswith(PAUSED):
+        color = data.text("colorofstate", "color").lower().removeprefix("#")
+        state = COLORS.get(color, state)
     if state.startswith(PAUSED):
         return [build_note(sent.value, message=title, entity=entity)]
     return [

@@ -69,6 +69,10 @@ def test_a_test_notification_of_a_tool_opens_nothing():
         ("prtg", change("prtg", status="Down (Partial)"), ERROR),
         ("prtg", change("prtg", status="Unusual"), WARNING),
         ("prtg", change("prtg", status="Warning ended (now: Down (Acknowledged))"), ACKNOWLEDGED),
+        ("prtg", change("prtg", status="ダウン", colorofstate="#D71920"), CRITICAL),
+        ("prtg", change("prtg", status="Avertissement", colorofstate="#ffcb05"), WARNING),
+        ("prtg", change("prtg", status="En pausa", colorofstate="#447fc1"), INFO),
+        ("prtg", change("prtg", status="Down", colorofstate="#b4cc38"), CRITICAL),
         ("graylog", {**load("graylog", "fires").body, "event": {"priority": 2}}, ERROR),
         ("proxmox", change("proxmox", severity="unknown", fields={"type": "system-mail"}), ERROR),
         ("proxmox", change("proxmox", severity="info", fields={"type": "package-updates"}), INFO),
@@ -80,6 +84,13 @@ def test_a_tool_has_levels_of_its_own(kind, body, level):
     alert = read(kind, body)
 
     assert (alert.alert_type, alert.remarks) == (level, ())
+
+
+def test_a_state_of_prtg_in_an_unknown_language_without_a_known_color_is_critical_and_says_so():
+    for color in ("", "#123456"):
+        alert = read("prtg", change("prtg", status="Nedostupné", colorofstate=color))
+
+        assert (alert.alert_type, [each.code for each in alert.remarks]) == (CRITICAL, ["level_unknown"])
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_all_entries_are_listed_in_order(ask, world, now, deliver_to, read_timel
     assert (noted["trace_id"], sent["trace_id"], acknowledged["trace_id"]) == (None, None, None)
     assert (noted["reason"], noted["actor"]) == ("look at db1", None)
     assert acknowledged["actor"] == {"kind": "user", "name": "Bob", "username": world.bob.username}
+    assert acknowledged["reason"] == "Acknowledged by Bob by the interface."
     assert sent["reason"] == "Named by step 1 of policy Default Escalation Policy."
     notification = sent["notification"]
     assert (notification["person"], notification["channel"], notification["state"]) == (

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import click
-import structlog
 
 from models.reports import dead_letters
 from models.reports.dead_letters import DeadLetter, Key, Scope
@@ -18,8 +17,7 @@ from models.store.opening import open_store
 from models.store.store import connection
 from models.write import change_dead_letters
 from models.write.change_dead_letters import ChangeResult
-from pipeline.topology import build_segments, find_segment
-from runtime import logs
+from runtime.late_logs import LateLogger, configure_later
 from runtime.redis_socket import get_url
 from runtime.settings import Settings, load
 from tocsin.commands.options import as_json_option
@@ -27,7 +25,7 @@ from tocsin.commands.output import format_table, get_width, print_json, print_js
 from tocsin.commands.read_only import require_data
 from workers import queue
 
-log = structlog.get_logger()
+log = LateLogger()
 
 AUTHOR = "the command line"
 NO_DEAD_LETTERS = "no dead letters"
@@ -150,7 +148,7 @@ def drop(
 def _open_database() -> Iterator[Settings]:
     """Open the database and return the settings."""
     settings = load()
-    logs.configure(settings.log_level, "dead-letters")
+    configure_later(settings.log_level, "dead-letters")
     require_data(settings)
     open_store(settings.database_url, settings.home)
     require_schema()
@@ -221,6 +219,8 @@ def _apply_change(
 
 
 def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
+    from pipeline.topology import build_segments, find_segment
+
     pipeline = build_segments(splits)
     for service, stage in changed.lanes:
         queue.enqueue_lane(service, find_segment(pipeline, stage).name if stage else pipeline[0].name)

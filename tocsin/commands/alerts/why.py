@@ -39,9 +39,9 @@ _NOTHING_NEW = {ENGLISH[code] for code in ("no_router", "no_alert_rules", "entit
 def why(reference: str, page: int, account_id: str | None, as_json: bool) -> None:
     """Show who was notified of an alert, or why nobody was. Then show its stages and its incident.
 
-    The alert is named by its trace_id, by the number of its incident (12 or "#12": the alert that opened it),
-    by its unique_id, or by the word last: the last one that was accepted. If the alert that opened an
-    incident is not stored, only the incident is shown.
+    The alert is named by its trace_id or at least 8 characters of its beginning, by the number of its
+    incident (12 or "#12": the alert that opened it), by its unique_id, or by the word last: the last one that
+    was accepted. If the alert that opened an incident is not stored, only the incident is shown.
 
     Exit code 1: there is no such alert. 3: the database cannot be read.
     """
@@ -77,7 +77,8 @@ def _find_repeated(receipt: Receipt) -> Sequence[RepeatedIncident] | None:
 def _find(reference: str, accounts: list[Account]) -> FoundAlert | None:
     number = trace_ids.parse_number(reference)
     if number is None:
-        return trace_ids.find_alert(reference, accounts)
+        found = trace_ids.find_alert(reference, accounts)
+        return found or trace_ids.find_by_beginning(reference, accounts)
     if len(accounts) > 1:
         known = ", ".join(f"{row.account_identifier} ({row.name})" for row in accounts)
         raise BadArguments(f"choose the account of incident #{number} with --account: {known}")

@@ -17,12 +17,11 @@ from models.store.migrate import require_schema
 from models.store.opening import open_store
 from models.store.sqlite import SQLITE_FILE
 from models.store.store import connection, store
-from runtime import logs
+from runtime.late_logs import configure_later
 from runtime.settings import Settings, load
 from tocsin.commands.options import as_json_option
 from tocsin.commands.output import print_result, to_json, to_printable
 from tocsin.commands.progress import show_bytes
-from tocsin.server.supervisor import claim_lock
 
 # The names of backups that --keep writes and deletes: they sort by time.
 PREFIX = "tocsin-"
@@ -87,10 +86,12 @@ def restore(file: Path, is_resumed: bool, as_json: bool) -> None:
     Without --resume, this command shows what it would send.
     """
     settings = load()
-    logs.configure("error", "restore")
+    configure_later("error", "restore")
     if settings.database_url:
         open_store(settings.database_url, settings.home)
     elif (settings.home / "up.lock").exists():
+        from tocsin.server.supervisor import claim_lock
+
         claim_lock(settings.home)
     size = file.stat().st_size if file.is_file() else 0
     with (
@@ -117,7 +118,7 @@ def restore(file: Path, is_resumed: bool, as_json: bool) -> None:
 def resume(is_dry: bool, as_json: bool) -> None:
     """End the pause of a restored copy. Workers then process alerts, fire timers and send messages."""
     settings = load()
-    logs.configure("error", "resume")
+    configure_later("error", "resume")
     open_store(settings.database_url, settings.home)
     with connection():
         require_schema()

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import click
 
-from runtime import data_folder, logs, metrics_folder, parent_process
+from runtime import data_folder, metrics_folder, parent_process
 from runtime.settings import Settings, find_unset, list_values, load
 from tocsin.commands.options import as_json_option
 from tocsin.commands.output import print_json
@@ -29,6 +29,7 @@ def up() -> None:
     Also run a listener if a setting needs it.
     """
     from models.store.migrate import migrate as apply_migrations
+    from runtime import logs
     from tocsin.server import listening, supervisor
     from tocsin.server.first_start import build_welcome, find_first_sign_in, prepare_process
 
@@ -156,6 +157,8 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     data folder, and write the liveness. Without TOCSIN_REDIS_URL, a process without a parent also keeps the
     embedded Redis server of the data folder running. Under `tocsin up`, the supervisor does this.
     """
+    from runtime import logs
+
     if parent is not None:
         parent_process.end_with_parent(parent)
     settings = load()

@@ -3,9 +3,9 @@
 import ssl
 from pathlib import Path
 
-import structlog
+from runtime.late_logs import LateLogger
 
-log = structlog.get_logger()
+log = LateLogger()
 
 
 class Certificate:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import orjson
 from flask import Response, request
 
-from models.domain.reasons import make_reason
 from models.tables.incidents import Incident
 from pipeline.messages.content import ACTIONS as STATUS_ACTIONS
 from web.http import access
@@ -25,7 +24,7 @@ from web.incidents.notes import INCIDENT_NOTES
 from web.incidents.responders import RESPONDERS
 from web.incidents.role_assignments import ASSIGNMENTS
 from web.incidents.schemas import fill
-from web.incidents.sub_resource import build_viewer_author
+from web.incidents.sub_resource import build_viewer_author, explain_status
 from web.incidents.tags import INCIDENT_TAGS
 from web.incidents.tasks import INCIDENT_TASKS
 from web.pages.base import redirect_to
@@ -156,8 +155,8 @@ def act(incident: str) -> Response:
 def _change_status(row: Incident, name: str, path: str) -> Response:
     """Acknowledge or resolve the incident, unless somebody was faster: then show both versions."""
     access.require_permission(viewer(), row.team_id, "incident_write")
-    author = build_viewer_author()
-    if change_status(row.id, author, name, make_reason("requested", by=author.name), now()):
+    to, _ = STATUS_ACTIONS[name]
+    if change_status(row.id, build_viewer_author(), name, explain_status(to), now()):
         return redirect_to(path)
     return _show_both(retrieve_incident(viewer(), str(row.incident_number)), path)
 

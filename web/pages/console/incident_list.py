@@ -12,7 +12,6 @@ import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, Urgency
-from models.domain.reasons import make_reason
 from models.reports.pages import incident_list
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
@@ -25,7 +24,7 @@ from web.http.resource import Parent, Resource
 from web.incidents import filters
 from web.incidents.actions import merge_incidents
 from web.incidents.change_status import change_status
-from web.incidents.sub_resource import build_viewer_author
+from web.incidents.sub_resource import build_viewer_author, explain_status
 from web.pages import forms
 from web.pages.base import redirect_to
 from web.pages.console.page import answer_unchanged, build_etag, is_known, refuse, render
@@ -144,7 +143,7 @@ def _act(action: str, references: list[str]) -> str:
     if len(found) < len(references):
         raise NotFound
     author = build_viewer_author()
-    why = make_reason("requested", by=author.name)
+    why = explain_status(ACTIONS[action][0])
     changed = [change_status(row.id, author, action, why, now()) for row in found.values()]
     return _describe_result(action, changed)
 

@@ -7,7 +7,7 @@ from models.domain.enums import AuthorKind
 from models.reports.pages.incident_rows import load_note_texts
 from models.tables.incidents import Incident
 
-# What a person did on a page or by the interface, where the stored reason says only who.
+# What a person did, where the stored reason says only who.
 _DONE = {
     "acknowledged": "acknowledged the incident",
     "resolved": "resolved the incident",
@@ -33,7 +33,7 @@ def _add_sentence(entry: Entry, notes: Notes) -> Entry:
     text = notes.get((username, at), "") if isinstance(at, datetime) and what == "noted" else ""
     if text:
         return {**entry, "sentence": f"{name} noted:", "text": text}
-    if name and what in _DONE and actor.get("kind") == AuthorKind.USER:
+    if name and what in _DONE and actor.get("kind") == AuthorKind.USER and reason == f"Requested by {name}.":
         return {**entry, "sentence": f"{name} {_DONE[what]}.", "text": ""}
     if what in _COMPLETE or (what in _DONE and name and name in reason):
         return {**entry, "sentence": reason, "text": ""}

@@ -12,6 +12,8 @@ from pipeline.messages.sms_segments import MAX_SEGMENTS, count_segments
 from pipeline.sources.reading.cleaning import clean_line
 from workers.delivery.transport.chat_text import escape_marks, escape_tags, escape_url
 
+# The folder with an operator's own templates, in the data folder.
+FOLDER = "templates"
 # Each variable of a template, and its meaning.
 VARIABLES = {
     "title": "what happened, in one line; a mail has it without the state as its subject",

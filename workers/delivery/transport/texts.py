@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-import structlog
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
@@ -19,14 +18,13 @@ from models.domain.values import replace
 from pipeline.messages.content import KeyFacts, MessageContent, list_offered, write_plain_text
 from pipeline.messages.shortening import count_characters, shorten_content, shorten_text
 from pipeline.messages.sms_segments import write_replies
-from workers.delivery.transport.text_table import TEXTS, TextSpec
+from runtime.late_logs import LateLogger
+from workers.delivery.transport.text_table import FOLDER, TEXTS, TextSpec
 
-log = structlog.get_logger()
+log = LateLogger()
 
 # Larger files of an operator are not read.
 MAX_TEMPLATE_BYTES = 64 * 1024
-# The folder with an operator's own templates, in the data folder.
-FOLDER = "templates"
 # The longest replies of an SMS, to try templates.
 _REPLIES = write_replies(("acknowledge", "resolve"), "K7QX")
 

@@ -15,7 +15,7 @@ from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service, SourceSetup
 from models.tables.teams import Team
-from pipeline.sources.table import OWN_SOURCES
+from pipeline.sources.own import OWN_SOURCES
 from tests.support.alerts import accept
 from tests.support.rules import accept_from_router, add_router, add_router_rule
 from workers.alerts import process_lane, process_router

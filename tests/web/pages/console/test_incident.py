@@ -53,7 +53,7 @@ def test_a_button_changes_the_status_in_the_name_of_the_person(browser, act, sta
 
     assert answer.status_code == 303
     assert load().status == status
-    assert f"Alice {act}d the incident." in browser.follow().text
+    assert f"{act.capitalize()}d by Alice on a page of Tocsin." in browser.follow().text
 
 
 def test_a_second_click_changes_nothing_and_shows_both_versions(browser):

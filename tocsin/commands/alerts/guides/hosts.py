@@ -70,16 +70,15 @@ GUIDES: dict[str, Guide] = {
             " clears.",
         ),
         "the sensor",
-        "sensorid=%sensorid&device=%device&sensor=%sensor&status=%status&message=%message&lastvalue=%lastvalue&group=%group&priority=%priority&linksensor=%linksenso"
-        "r",
+        "sensorid=%sensorid&device=%device&sensor=%sensor&status=%status&colorofstate=%colorofstate&message=%message&lastvalue=%lastvalue"
+        "&group=%group&priority=%priority&linksensor=%linksensor",
         "text",
         (
             "Down is critical, Down (Partial) and Unknown are errors, Warning and Unusual are warnings. The"
             " end of a state names the new one: `Down ended (now: Up)`.",
             "Down (Acknowledged) acknowledges. Paused is a note.",
-            "The names of the states are those of PRTG in English. PRTG in another language needs a"
-            " template of its own for each trigger: write status=Down or status=Up instead of the"
-            " placeholder.",
+            "PRTG in another language has other names of states. Then the color counts: red is critical,"
+            " yellow a warning, green the end, blue a note.",
         ),
     ),
     "proxmox": Guide(
