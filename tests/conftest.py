@@ -18,6 +18,7 @@ from models.store.store import connection, db
 from tests import selection, starts
 from tests.support import stores
 from tests.support.postgresql import reused_connections
+from tests.support.web import password_cost
 from tests.support.world import World, create_world
 from web.pages import clients
 from workers import config_cache
@@ -34,6 +35,8 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+password_cost.lower()
 
 # By default an example fails after 0.2 s, also if the machine did something else in that time.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
