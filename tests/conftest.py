@@ -18,6 +18,8 @@ from models.store.store import connection, db
 from tests import selection, starts
 from tests.support import stores
 from tests.support.postgresql import reused_connections
+from tests.support.scenarios.combinations import count_examples
+from tests.support.web import password_cost
 from tests.support.world import World, create_world
 from web.pages import clients
 from workers import config_cache
@@ -35,8 +37,15 @@ structlog.configure(
     ]
 )
 
+password_cost.lower()
+
 # By default an example fails after 0.2 s, also if the machine did something else in that time.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "tests",
+    max_examples=count_examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("tests")
 
 # Rules of time zones are those of the locked package `tzdata`, not those of this host, here and in processes.

@@ -80,12 +80,17 @@ OTHER_TARGETS = ("faults", "siege", "wheel", "schemathesis")
 @cache
 def is_among(path: Path, names: tuple[str, ...]) -> bool:
     """Return whether a file is one of these, or below one of them."""
-    return any(path.is_relative_to(ROOT / name) for name in names)
+    return f"{path}/".startswith(_list_folders(names))
 
 
 def is_pure(path: Path) -> bool:
     """Return whether the tests of a file are for `make quick`."""
     return is_among(path, PURE) and not is_among(path, (*LONG, *PROCESSES))
+
+
+@cache
+def _list_folders(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{ROOT / name}/" for name in names)
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 from tests.support import stores
 from tests.support.contract.operations import OPERATIONS, Row
 from tests.support.contract.requests import build_body, dump_all_rows, get_path
+from tests.support.scenarios.combinations import take
 from web.http.errors import BadRequest
 from web.routes import ROUTES
 
@@ -65,11 +66,11 @@ def replace_at(body: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict
 
 def build_odd_bodies(row: Row, body: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield valid bodies with one odd value, and its place: each field, and each nested value."""
-    for field in TAKES[row.method, row.path].load_fields:
-        yield from ((field, {**body, field: value}) for value in ODD)
-    for place in list_places(body):
+    for number, field in enumerate(TAKES[row.method, row.path].load_fields):
+        yield from ((field, {**body, field: value}) for value in take(ODD, number))
+    for number, place in enumerate(list_places(body)):
         if len(place) > 1:
-            yield from ((place, replace_at(body, place, value)) for value in ODD_INSIDE)
+            yield from ((place, replace_at(body, place, value)) for value in take(ODD_INSIDE, number))
 
 
 @pytest.mark.parametrize("row", WRITES, ids=lambda row: f"{row.method} {row.path}")

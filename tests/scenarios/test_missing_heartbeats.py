@@ -18,6 +18,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
 from tests.scenarios.conftest import Timeline
 from tests.support.alerts import accept
+from tests.support.scenarios.combinations import combine
 from workers.alerts import process_lane
 from workers.periodic import missing_heartbeats, outages
 
@@ -340,8 +341,7 @@ def test_no_source_is_reported_while_no_web_process_runs(monitored):
     assert previous_start < monitored.web_since
 
 
-@pytest.mark.parametrize("back_after", [3, 10, 25])
-@pytest.mark.parametrize("killed_at", [46, 58, 60])
+@pytest.mark.parametrize(("killed_at", "back_after"), combine([46, 58, 60], [3, 10, 25]))
 def test_a_source_that_pings_while_a_web_process_is_killed_is_not_reported(monitored, killed_at, back_after):
     """A web process writes its liveness each 15 seconds and counts as running for a while after that."""
     started_at = monitored.now
@@ -512,9 +512,11 @@ def lose_host(monitored, span):
     monitored.start_web()
 
 
-@pytest.mark.parametrize("span", [SHORT, EVERY, LONG], ids=["short", "a minute", "long"])
-@pytest.mark.parametrize("begins_s", [0, 30, 55])
-@pytest.mark.parametrize("fail", [kill, stop, lose_database, lose_host])
+@pytest.mark.parametrize(
+    ("fail", "begins_s", "span"),
+    combine([kill, stop, lose_database, lose_host], [0, 30, 55], [SHORT, EVERY, LONG]),
+    ids=str,
+)
 def test_nobody_is_paged_for_a_ping_that_could_have_come_while_no_web_process_took_pings(
     monitored, fail, begins_s, span
 ):
@@ -570,8 +572,9 @@ def test_a_ping_to_a_web_process_that_is_killed_late_in_the_grace_is_not_reporte
     assert monitored.incidents() == []
 
 
-@pytest.mark.parametrize("restart_each_s", [10, 20, 45, 85])
-@pytest.mark.parametrize("fail", [kill, stop, lose_host])
+@pytest.mark.parametrize(
+    ("fail", "restart_each_s"), combine([kill, stop, lose_host], [10, 20, 45, 85]), ids=str
+)
 def test_a_silent_source_is_reported_however_often_tocsin_restarts(monitored, fail, restart_each_s):
     """The outages before the deadline count as one; those after it give no more time."""
     deadline = monitored.now + EVERY + GRACE
@@ -598,8 +601,11 @@ def test_a_source_that_pings_is_not_reported_when_the_clock_is_set(monitored, st
     assert monitored.incidents() == []
 
 
-@pytest.mark.parametrize("step", [timedelta(hours=hours) for hours in (-5, -1, 1, 5)], ids=str)
-@pytest.mark.parametrize("fail", [kill, lose_host])
+@pytest.mark.parametrize(
+    ("fail", "step"),
+    combine([kill, lose_host], [timedelta(hours=hours) for hours in (-5, -1, 1, 5)]),
+    ids=str,
+)
 def test_an_outage_pages_nobody_when_the_clock_is_set_in_it(monitored, fail, step):
     monitored.ping_for(timedelta(seconds=115))
     monitored.set_clock(step)

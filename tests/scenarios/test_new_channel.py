@@ -18,7 +18,7 @@ from runtime import metrics
 from runtime.metrics import Counters
 from runtime.settings import load
 from tests.support.mail_server import start_mailbox
-from web.app import create_app
+from tests.support.web.apps import get_app
 from workers import main
 from workers.delivery import channels, deliver
 from workers.periodic import due_scan
@@ -68,7 +68,7 @@ def work(wake_ups):
 @pytest.fixture
 def ask(world, home, wake_ups):
     """ask("POST", path, body): one request of Alice."""
-    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+    client = get_app(load({"TOCSIN_HOME": str(home)})).test_client()
     headers = {"Authorization": f"Bearer {world.tokens['alice']}"}
     return lambda method, path, body=None: client.open(path, method=method, json=body, headers=headers)
 

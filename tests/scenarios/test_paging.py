@@ -10,7 +10,7 @@ from models.tables.users import NotificationRule
 from runtime.settings import load
 from tests.support.rules import RuleAction, action, add_rule
 from tests.support.scenarios.timers import set_policy
-from web.app import create_app
+from tests.support.web.apps import get_app
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -54,7 +54,7 @@ def test_an_acknowledgement_by_link_stops_the_escalation(timeline, world, home):
     # The web page uses the real time of this machine.
     timeline.now = datetime.now(UTC)
     timeline.alert("Disk full on db1")
-    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+    client = get_app(load({"TOCSIN_HOME": str(home)})).test_client()
     client.get(timeline.link())
     assert timeline.incident().status == 1
 

@@ -28,6 +28,7 @@ from tests.conftest import NOON
 from tests.scenarios.conftest import Timeline
 from tests.support import stores
 from tests.support.rules import RuleAction, action, add_rule, equals
+from tests.support.scenarios.combinations import count_examples
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import create_world
@@ -129,7 +130,7 @@ DURATION = timedelta(hours=5)
 
 
 @settings(
-    max_examples=30,
+    max_examples=count_examples(30),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -217,7 +218,7 @@ def test_two_timers_due_at_the_same_moment_fire_in_the_same_order(timeline, home
 
 
 @settings(
-    max_examples=25,
+    max_examples=count_examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

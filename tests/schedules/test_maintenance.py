@@ -19,6 +19,7 @@ from schedules.maintenance import (
     was_in_force,
 )
 from tests.support.offenders import list_offenders
+from tests.support.scenarios.combinations import count_examples
 from tests.support.schedules.facts import DAY, HOUR, at
 from tests.support.schedules.minute_model import get_latest_local_time, get_local_time
 
@@ -266,7 +267,7 @@ WINDOWS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(WINDOWS, st.integers(-60, 40 * 24 * 60))
 def test_a_window_is_in_force_when_the_slow_model_says_so(facts, minutes):
     moment = facts.start + minutes * MINUTE
@@ -274,7 +275,7 @@ def test_a_window_is_in_force_when_the_slow_model_says_so(facts, minutes):
     assert (find_span(facts, moment) is not None) == is_in_force_by_counting(facts, moment)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(WINDOWS, st.integers(-60, 40 * 24 * 60))
 def test_spans_begin_and_end_where_the_slow_model_changes(facts, minutes):
     moment = facts.start + minutes * MINUTE
@@ -321,7 +322,7 @@ FAR_WINDOWS = st.builds(
 ).filter(lambda facts: facts.repeat_until is None or facts.repeat_until > facts.start)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=count_examples(500), deadline=None)
 @given(FAR_WINDOWS, MOMENTS)
 def test_a_window_can_be_checked_at_any_time_of_the_calendar(facts, moment):
     found, later = find_span(facts, moment), find_next_span(facts, moment)

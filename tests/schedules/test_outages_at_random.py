@@ -20,6 +20,7 @@ from schedules.outages import (
     observe,
     restart_deadline,
 )
+from tests.support.scenarios.combinations import count_examples
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 BEAT_S, LATE_S, SKEW_S, LOOK_S = 15, 25, 15, 5
@@ -27,7 +28,7 @@ LENGTH_S = 1200
 # Until a beat, the silence of another process and a look have shown what happened.
 LATENCY_S = 90
 # The same examples in each run of the same tests. Hypothesis also draws constants of the imported modules.
-BOUNDED = settings(derandomize=True, database=None, deadline=None, max_examples=150)
+BOUNDED = settings(derandomize=True, database=None, deadline=None, max_examples=count_examples(150))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from bench.lists import QUESTIONS
 from models.tables.events import Event
 from models.tables.incidents import Incident, IncidentNote
 from runtime.settings import load
-from web.app import create_app
+from tests.support.web.apps import get_app
 
 INCIDENTS = 600
 
@@ -18,7 +18,7 @@ def data(world):
 
 
 def test_each_question_finds_its_rows(world, data, home):
-    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+    client = get_app(load({"TOCSIN_HOME": str(home)})).test_client()
     found = {}
     for question in QUESTIONS:
         path, body = question.build_request(data, 0)

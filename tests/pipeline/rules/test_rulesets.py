@@ -20,6 +20,7 @@ from tests.support.conditions.strategies import LOGIC
 from tests.support.conditions.trees import group, search
 from tests.support.facts import NOON, alert, lane
 from tests.support.rules import RuleAction, action, equals, rule_facts, var
+from tests.support.scenarios.combinations import count_examples
 
 A = RuleAction
 FACTS = lane()
@@ -241,7 +242,7 @@ class UnindexedRules:
         return self._all
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(RULES, ALERTS)
 def test_rules_give_the_same_result_with_and_without_the_index(rules, one):
     indexed = apply_rules(*rules, to=one)
@@ -271,7 +272,7 @@ INDEXED_RULES = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(INDEXED_RULES, st.integers(1, 10), ALERTS, st.sampled_from([LIMITS[Work.STEPS], 300, 1_000, 5_000]))
 def test_rules_give_the_same_result_and_work_if_each_match_searches_the_index_again(rules, times, one, steps):
     def apply_with_budget():
@@ -285,7 +286,7 @@ def test_rules_give_the_same_result_and_work_if_each_match_searches_the_index_ag
         assert apply_with_budget() == result
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count_examples(100), deadline=None)
 @given(RULES, ALERTS)
 def test_records_of_rules_can_be_stored_as_json(rules, one):
     records = [dict(record) for record in apply_rules(*rules, to=one).records]

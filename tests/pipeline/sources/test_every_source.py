@@ -14,6 +14,7 @@ from pipeline.alert import ParsedAlert
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.table import NORMALIZERS, SOURCES
 from tests.support.offenders import list_offenders
+from tests.support.scenarios.combinations import count_examples
 from tests.support.sources import FACTS, ORIGINS, build_request, list_fixtures, list_kinds, load
 
 NATIVE = [source.extension for source in NORMALIZERS]
@@ -185,14 +186,14 @@ def test_a_fixture_needs_no_generic_form():
 
 
 @pytest.mark.parametrize("kind", sorted(SOURCES))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(value=ANY_JSON)
 def test_any_json_is_alerts_or_a_refusal_that_names_the_field(kind, value):
     parse(kind, value)
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=describe)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=count_examples(10), deadline=None)
 @given(data=st.data())
 def test_a_body_with_any_values_in_its_fields_is_read(fixture, data):
     parse(fixture.kind, spoil(fixture.body, data), fixture.headers)

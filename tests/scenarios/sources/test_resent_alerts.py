@@ -17,7 +17,8 @@ from workers.alerts import process_lane
 from workers.periodic import expired_entities
 
 LASTS = timedelta(minutes=4)
-STEP = timedelta(seconds=5)
+# How often a web process writes that it is alive.
+STEP = timedelta(seconds=15)
 
 
 class ResendingSource:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedules.oncall.local_time import from_local, get_zone, to_local
+from tests.support.scenarios.combinations import count_examples
 from tests.support.schedules import minute_model
 from tests.support.schedules.facts import HOUR, MICROSECOND, SECOND, at, local_time
 
@@ -84,7 +85,7 @@ CLOCK_CHANGES = [
     ("Antarctica/Casey", at("2018-03-10 17:00")),
 ]
 seconds = st.integers(-5 * 3600, 5 * 3600).map(lambda number: number * SECOND)
-bounded = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+bounded = settings(derandomize=True, database=None, deadline=None, max_examples=count_examples(200))
 
 
 @bounded

@@ -13,6 +13,7 @@ from models.domain.values import replace
 from schedules.oncall import schedule_shifts
 from schedules.oncall.local_time import get_zone
 from schedules.oncall.schedule_shifts import join_shifts, list_on_call, list_shifts
+from tests.support.scenarios.combinations import count_examples
 from tests.support.schedules import minute_model
 from tests.support.schedules.facts import (
     DAY,
@@ -153,7 +154,7 @@ def list_overlapping(found, start, end):
     return [shift for shift in found if shift.start < end and shift.end > start]
 
 
-bounded = settings(derandomize=True, database=None, deadline=None, max_examples=200)
+bounded = settings(derandomize=True, database=None, deadline=None, max_examples=count_examples(200))
 
 
 @bounded

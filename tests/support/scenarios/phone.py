@@ -12,8 +12,8 @@ from models.tables.users import ContactMethod, NotificationRule
 from runtime.settings import load
 from tests.support.delivery.twilio_server import NUMBER, SID, TOKEN, Created, TwilioServer, start_twilio
 from tests.support.scenarios.delivery import alert
+from tests.support.web.apps import get_app
 from tests.support.world import World
-from web.app import create_app
 from workers.delivery import deliver
 
 PUBLIC_URL = "https://tocsin.example.org"
@@ -82,7 +82,7 @@ def phones(world: World, now: datetime, home, monkeypatch):
     with start_twilio() as twilio:
         settings = build_settings(twilio.url, TOCSIN_HOME=str(home))
         found = Phones(twilio, world, now)
-        client = create_app(settings).test_client()
+        client = get_app(settings).test_client()
 
         def deliver_callback(url: str, body: bytes, headers: dict[str, str]) -> str:
             response = client.post(url.removeprefix(PUBLIC_URL), data=body, headers=headers)

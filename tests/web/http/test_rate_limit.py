@@ -7,7 +7,7 @@ import pytest
 from models.tables.accounts import Account, RateLimit
 from runtime.settings import load
 from tests.support.processes import find_free_port
-from web.app import create_app
+from tests.support.web.apps import get_app
 from web.http import rate_limit
 from web.oncall import overrides
 
@@ -26,7 +26,7 @@ def _fixed_clock(monkeypatch):
 def apps(world, home):
     """Create two instances without a reachable Redis."""
     settings = {"TOCSIN_HOME": str(home), "TOCSIN_REDIS_URL": f"redis://127.0.0.1:{find_free_port()}/0"}
-    return [create_app(load(settings)) for _ in range(2)]
+    return [get_app(load(settings), number) for number in range(2)]
 
 
 @pytest.fixture

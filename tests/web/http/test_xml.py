@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from marshmallow import validate
 
 from tests.support.offenders import list_offenders
+from tests.support.scenarios.combinations import count_examples
 from web.http import fields, xml
 from web.routes import ROUTES
 
@@ -199,7 +200,9 @@ TAKING = {type(route.body): route.body for route in ROUTES if route.body is not 
 
 @pytest.mark.parametrize("schema", TAKING.values(), ids=lambda schema: type(schema).__name__)
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=count_examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(data=st.data())
 def test_a_body_has_the_same_values_in_json_and_xml(schema, data):

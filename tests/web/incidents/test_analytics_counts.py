@@ -3,6 +3,7 @@
 import pytest
 
 from models.tables.teams import Team
+from tests.support.scenarios.combinations import combine
 from tests.support.web.analytics import CLOCK_CHANGES, METRICS, PATH, RandomIncidents, count_slowly
 
 KINDS = ("incident_stats", "team_analytics", "service_analytics", "user_analytics")
@@ -21,8 +22,7 @@ def round_means(answer):
     }
 
 
-@pytest.mark.parametrize("zone", CLOCK_CHANGES)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("zone", "seed"), combine(tuple(CLOCK_CHANGES), (1, 2)))
 def test_analytics_agree_with_a_slow_count(ask, world, zone, seed):
     created = RandomIncidents(world, zone, seed)
     counted = 0

@@ -19,6 +19,7 @@ from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
 from schedules.oncall.schedule_shifts import list_on_call
+from tests.support.scenarios.combinations import combine
 from tests.support.schedules import stored
 from tests.support.web.places import held_elsewhere
 from web.http.limits import places
@@ -265,8 +266,9 @@ def get_facts(schedule):
     return facts
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
-@pytest.mark.parametrize("by_local_time", [False, True])
+@pytest.mark.parametrize(
+    ("zone", "by_local_time"), combine(["Europe/Berlin", "America/New_York"], [False, True])
+)
 def test_events_match_the_shifts_at_both_clock_changes(subscribe, set_now, world, zone, by_local_time):
     people = (world.alice, world.bob, world.charlie)
     night_layer = stored.layer(

@@ -16,7 +16,7 @@ from models.tables.events import Receipt
 from runtime.settings import load
 from tests.support.dead_letters import add_dead_letter_body
 from tests.support.stores import SERVER, get_url
-from web.app import create_app
+from tests.support.web.apps import get_app
 from web.operations import health
 
 
@@ -32,7 +32,7 @@ def probe(monkeypatch):
 
 @pytest.fixture
 def client(store, home, probe):
-    return create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+    return get_app(load({"TOCSIN_HOME": str(home)})).test_client()
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_readyz_is_unavailable_while_writes_are_blocked(client, block_writes):
 def test_readyz_is_unavailable_when_writing_fails(empty_store, home, probe):
     """A write to a database without tables fails."""
     home.mkdir(exist_ok=True)
-    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+    client = get_app(load({"TOCSIN_HOME": str(home)})).test_client()
 
     answer = client.get("/readyz")
 

@@ -21,6 +21,7 @@ from tests.support.conditions.strategies import JSON, TREE_LIKE
 from tests.support.conditions.trees import group, rule, search
 from tests.support.contract.described import described
 from tests.support.offenders import list_offenders
+from tests.support.scenarios.combinations import count_examples
 from tests.support.stores import TABLES
 from web.rules.dry_run import CONCURRENCY
 
@@ -422,7 +423,7 @@ def test_a_refused_try_does_not_read_its_alert(ask, world):
 
 
 @settings(
-    max_examples=60,
+    max_examples=count_examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -11,13 +11,13 @@ from tests.support.alert_sequences import (
     build_sequence,
     run_sequence,
 )
-from tests.support.scenarios.combinations import combine
+from tests.support.scenarios.combinations import combine, count_examples
 
 ONE_BATCH = ProcessingMode()
 
 
 @settings(
-    max_examples=12,
+    max_examples=count_examples(12),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -12,6 +12,7 @@ from tests.support.conditions.strategies import (
     TREE_LIKE,
 )
 from tests.support.conditions.trees import subject
+from tests.support.scenarios.combinations import count_examples
 
 # Much longer than any example takes, and much shorter than a delay that would block a worker. It is CPU time,
 # which does not pass while the machine does something else.
@@ -39,26 +40,26 @@ def _evaluate_or_refuse(rule_json):
         assert Index([compiled]).find_candidates(ALERT, Budget()) == [0]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=count_examples(400), deadline=None)
 @given(JSON)
 def test_any_json_logic_is_compiled_or_refused(value):
     evaluate_or_refuse(json.dumps(value))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=count_examples(400), deadline=None)
 @given(TREE_LIKE)
 def test_any_tree_is_compiled_or_refused(value):
     evaluate_or_refuse(json.dumps({"type": "group", "children1": [value]}))
     evaluate_or_refuse(json.dumps(value))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(st.one_of(st.text(), st.text(alphabet='[]{}":,var!0 \\', max_size=200)))
 def test_any_text_is_compiled_or_refused(text):
     evaluate_or_refuse(text)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=count_examples(50), deadline=None)
 @given(st.sampled_from(['{"!":[', "[", '{"a":', '{"type":"group","children1":[']), st.integers(1, 10_000))
 def test_any_depth_is_compiled_or_refused(opening, depth):
     closing = opening.replace("[", "]").replace("{", "}")

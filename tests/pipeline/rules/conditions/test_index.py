@@ -15,6 +15,7 @@ from tests.support.conditions.strategies import (
     TREES,
 )
 from tests.support.conditions.trees import group, rule, search, subject
+from tests.support.scenarios.combinations import count_examples
 
 
 def list_by_scan(rules, alert):
@@ -32,7 +33,7 @@ def list_by_index(rules, alert):
 RULES = st.lists(st.one_of(TREES, LOGIC, st.just({})), max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(RULES, SUBJECTS)
 def test_the_index_finds_the_same_matches_in_the_same_order(rules, alert):
     compiled = [compile_rule(json.dumps(each)) for each in rules]
@@ -40,7 +41,7 @@ def test_the_index_finds_the_same_matches_in_the_same_order(rules, alert):
     assert list_by_scan(compiled, alert) == list_by_index(compiled, alert)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(LOGIC, SUBJECTS)
 def test_the_picked_variables_give_the_same_verdict_as_the_whole_subject(logic, alert):
     """Also with a variable whose name is computed, for which the engine gets the whole subject."""

@@ -13,6 +13,7 @@ from tests.support.conditions import trees
 from tests.support.conditions.strategies import LOGIC, SUBJECTS, TREES
 from tests.support.conditions.trees import group, search
 from tests.support.rules import var
+from tests.support.scenarios.combinations import count_examples
 
 
 def judge(compiled, alert, steps):
@@ -23,7 +24,7 @@ def judge(compiled, alert, steps):
     return verdict, budget.get_left(STEPS)
 
 
-@settings(max_examples=300)
+@settings(max_examples=count_examples(300))
 @given(st.one_of(LOGIC, TREES), st.lists(SUBJECTS, min_size=2, max_size=4), st.integers(0, 40))
 @example({"==": [var("message"), "a"]}, [trees.subject(message="a")], 10)
 def test_a_kept_verdict_is_that_of_the_engine(logic, alerts, steps):
@@ -67,7 +68,7 @@ TEXT_LOGIC = st.recursive(
 )
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=count_examples(1_000))
 @given(TEXT_LOGIC, st.lists(st.tuples(TEXTS, TEXTS), min_size=4, max_size=12))
 def test_a_kept_verdict_holds_for_each_text_with_the_same_comparisons(logic, alerts):
     compiled = compile_rule(json.dumps(logic))

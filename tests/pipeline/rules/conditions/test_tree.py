@@ -10,9 +10,10 @@ from tests.support.conditions.strategies import (
     TREES,
 )
 from tests.support.conditions.trees import matches_tree
+from tests.support.scenarios.combinations import count_examples
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=count_examples(500), deadline=None)
 @given(TREES, SUBJECTS)
 def test_a_tree_and_its_translation_agree(tree, alert):
     verdict = evaluate(compile_rule(json.dumps(tree)), alert, Budget())

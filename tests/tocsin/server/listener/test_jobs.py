@@ -8,10 +8,10 @@ from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.store import store as get_store
 from runtime.settings import load, needs_listener
+from tests.support.web.apps import get_app
 from tocsin.server.listener.jobs import JOBS, ListenerJob, list_needed
 from tocsin.server.listener.process import LeasedJob
 from tocsin.server.supervisor import Supervisor
-from web.app import create_app
 from web.operations import health
 
 TELEGRAM = {"TOCSIN_TELEGRAM_TOKEN": "1:x"}
@@ -106,7 +106,8 @@ def test_a_listener_that_lost_its_lease_stops_its_job(store, build_job):
 
 def test_readyz_shows_a_missing_listener_only_if_a_setting_needs_one(store, home):
     clients = [
-        create_app(load({"TOCSIN_HOME": str(home), **given})).test_client() for given in ({}, TELEGRAM)
+        get_app(load({"TOCSIN_HOME": str(home), **given}), number).test_client()
+        for number, given in enumerate(({}, TELEGRAM))
     ]
     without, needed = [client.get("/readyz").json for client in clients]
     now = get_store().now()

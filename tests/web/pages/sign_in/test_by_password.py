@@ -16,6 +16,7 @@ from models.store.store import store
 from models.tables.accounts import User
 from models.tables.changes import Change
 from models.tables.sign_in import Session, SignInRate, UntrustedProxy
+from tests.support.web import password_cost
 from tests.support.web.browser import DEVICE_COOKIE, HOST, SESSION_COOKIE, PageBrowser
 from tocsin.checks.settings_of_processes import find_untrusted_proxies
 from web.pages import clients, password_checks
@@ -81,6 +82,17 @@ def test_all_failures_look_the_same(browser, people, address, password):
     assert answer.status_code == 400
     assert WRONG in answer.text
     assert Session.select().count() == 0
+
+
+def test_a_password_is_stored_with_the_cost_that_owasp_names(monkeypatch, people):
+    monkeypatch.setattr(passwords, "_HASHER", password_cost.HASHER)
+    hashed = passwords.make_hash(PASSWORD)
+
+    assert hashed.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    with store().write_transaction():
+        passwords.store_hash(people.alice, hashed, store().now())
+    assert passwords.verify(people.alice, PASSWORD) == hashed
+    assert passwords.verify(people.alice, PASSWORD + "x") is None
 
 
 @pytest.fixture
