@@ -164,6 +164,44 @@ def test_only_workers_know_the_queue_library():
     assert {get_package(module) for module in found} == {"workers"}
 
 
+# What reads or writes rows, when it is called on a table.
+QUERIES = {
+    "select", "get", "get_or_none", "get_by_id", "insert", "insert_many", "create", "update", "delete",
+}  # fmt: skip
+
+
+def test_no_page_has_a_query_of_its_own():
+    """Operations, resources, models/load and models/reports have them, so that each rule is in one place."""
+    found = [
+        f"{module} calls {node.func.value.id}.{node.func.attr}"
+        for module, path in list_modules().items()
+        if is_inside(module, "web.pages")
+        for tree in [ast.parse(path.read_text())]
+        for tables in [list_tables(tree)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in tables
+        and node.func.attr in QUERIES
+    ]
+
+    assert found == []
+    assert [
+        name for name in list_modules() if is_inside(name, "web.pages") and "peewee" in list_imports(name)
+    ] == []
+
+
+def list_tables(tree: ast.Module) -> set[str]:
+    """Return the names that a module imports from the tables."""
+    return {
+        name.asname or name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("models.tables")
+        for name in node.names
+    }
+
+
 def test_one_function_locks_and_changes_an_incident():
     """Timers and audits lock many at once. The answer of a responder changes a row of its own only."""
     found = {

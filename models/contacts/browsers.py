@@ -125,3 +125,8 @@ def find_subscription(message_id: str, address: str) -> Subscription | None:
         return None
     found = Subscription(row.endpoint, row.p256dh, row.auth)
     return found if found.address == address else None
+
+
+def count_contacts(user: User) -> int:
+    """Return how many contacts of all channels a person has."""
+    return int(ContactMethod.select().where(ContactMethod.user == user).count())

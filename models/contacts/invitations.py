@@ -40,3 +40,24 @@ def add_to_team(team: Team, user: User, now: datetime) -> TeamMember:
         unique_id=make_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now
     )
     return made
+
+
+def find_invited(row: int) -> User | None:
+    """Return a person (row number) with the account, unless the person was removed."""
+    query = User.select(User, Account).join(Account).where(User.id == row)
+    user: User | None = query.where(User.removed_at.is_null()).first()
+    return user
+
+
+def join(user: User) -> bool:
+    """Let an invited person join, whose address is then verified. False: the invitation is used up."""
+    joined = User.update(is_verified=True, verified_email=user.email).where(
+        User.id == user.id, ~User.is_verified, User.email == user.email, User.removed_at.is_null()
+    )
+    return bool(joined.execute())
+
+
+def list_teams(user: User) -> list[str]:
+    """Return the names of the teams of a person."""
+    teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
+    return [team.name for team in teams]

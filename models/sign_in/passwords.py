@@ -48,6 +48,11 @@ def store_hash(user: User, hashed: str, now: datetime, *, except_session: int = 
     sessions.end_all(user, except_row=except_session)
 
 
+def exists(user: User) -> bool:
+    """Return whether the person has a password."""
+    return bool(Password.select().where(Password.user == user).exists())
+
+
 def verify(user: User, password: str) -> str | None:
     """Return the hash of the person's password if this is it; None: it is not."""
     row = Password.get_or_none(Password.user == user)

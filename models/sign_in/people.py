@@ -38,6 +38,12 @@ def find_people(address: str) -> list[User]:
     return sorted(found, key=lambda user: not has_verified_address(user))[:MAX_ACCOUNTS]
 
 
+def find_by_username(username: str) -> User | None:
+    """Return the person with this username, unless the person was removed."""
+    user: User | None = User.get_or_none(User.username == username, User.removed_at.is_null())
+    return user
+
+
 def has_verified_address(user: User) -> bool:
     """Return whether the person has proven the present address. A person can enter any other one."""
     return is_same_address(user.verified_email, user.email)

@@ -24,7 +24,7 @@ from web.account.message_limits import MIN_INTERVAL, count_code
 from web.http import access
 from web.http.access import Row
 from web.http.auth import now, viewer
-from web.http.errors import Throttled, reject
+from web.http.errors import Throttled, collect_refusals, reject
 from web.http.fields import (
     MINUTES_LIMIT,
     Choice,
@@ -291,17 +291,26 @@ class ForwardingRules(UserResource[ForwardingRule]):
     def check_values(
         self, values: dict[str, Any], parent: User, row: ForwardingRule | None
     ) -> dict[str, object]:
-        if "to_user" in values:
-            values["to_user"] = get_account_member(viewer().account, values["to_user"], "to_user")
-            if values["to_user"] == parent:
-                reject("to_user", "A person cannot forward messages to the same person.")
         begins, ends = (values.get(name) or getattr(row, name) for name in ("from_date", "to_date"))
-        if ends <= begins:
-            reject("to_date", "Must be later than from_date.")
+        with collect_refusals() as check:
+            if "to_user" in values:
+                with check():
+                    values["to_user"] = _find_target(parent, values["to_user"])
+            with check():
+                if ends <= begins:
+                    reject("to_date", "Must be later than from_date.")
         return values
 
     def insert(self, parent: User, values: dict[str, object]) -> ForwardingRule:
         return super().insert(parent, {"created_by": viewer().user, **values})
+
+
+def _find_target(user: User, username: str) -> User:
+    """Return the member to whom the messages of a person are forwarded."""
+    found = get_account_member(viewer().account, username, "to_user")
+    if found == user:
+        reject("to_user", "A person cannot forward messages to the same person.")
+    return found
 
 
 CONTACTS = Contacts()

@@ -5,7 +5,8 @@ Raise BadRequest, Forbidden or NotFound where the error is found; error_handlers
 a second member `errors`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import NoReturn
 
@@ -103,6 +104,29 @@ class Busy(Unavailable):
 def reject(field: str, reason: str) -> NoReturn:
     """Refuse the request because of one field."""
     raise BadRequest({field: [reason]})
+
+
+@contextmanager
+def collect_refusals() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Let several checks refuse one request, so that its answer names all wrong fields.
+
+    The value is a function that opens the context of one check. At the end, raise what they refused.
+    """
+    fields: dict[str, list[str]] = {}
+
+    @contextmanager
+    def check() -> Iterator[None]:
+        try:
+            yield
+        except BadRequest as error:
+            if not error.fields:
+                raise
+            for name, reasons in error.fields.items():
+                fields.setdefault(name, []).extend(reasons)
+
+    yield check
+    if fields:
+        raise BadRequest(fields)
 
 
 def describe_refusal(error: ApiError) -> list[str]:

@@ -25,7 +25,7 @@ from pipeline import incidents
 from pipeline.incidents.new_incident import NewIncident, build_incident
 from web.http import access, serialization
 from web.http.auth import Viewer, now, operation, viewer
-from web.http.errors import reject
+from web.http.errors import collect_refusals, reject
 from web.incidents.schemas import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
 from web.incidents.sub_resource import build_viewer_author, change_as_viewer, explain_status
 from web.services.services import get_team_row, get_usable_policy
@@ -117,15 +117,18 @@ def _find_service(who: Viewer, unique_id: str) -> Service:
 
 def resolve_references(values: dict[str, Any], team: Team) -> dict[str, Any]:
     """Return the body with rows instead of IDs. Raise BadRequest for objects that the team may not use."""
-    for name, model in (("sla", Sla), ("team_priority", Priority)):
-        if values.get(name):
-            values[name] = get_team_row(model, team, values[name], name).id
-    if values.get("escalation_policy"):
-        values["escalation_policy"] = get_usable_policy(
-            team, values["escalation_policy"], "escalation_policy"
-        ).id
-    if values.get("assigned_to"):
-        get_account_member(team.account, values["assigned_to"], "assigned_to")
+    with collect_refusals() as check:
+        for name, model in (("sla", Sla), ("team_priority", Priority)):
+            if values.get(name):
+                with check():
+                    values[name] = get_team_row(model, team, values[name], name).id
+        policy = values.get("escalation_policy")
+        if policy:
+            with check():
+                values["escalation_policy"] = get_usable_policy(team, policy, "escalation_policy").id
+        if values.get("assigned_to"):
+            with check():
+                get_account_member(team.account, values["assigned_to"], "assigned_to")
     return values
 
 

@@ -13,6 +13,7 @@ from models.tables.incidents import Incident, IncidentAssignment
 from models.tables.teams import IncidentRole
 from pipeline import incidents
 from web.http.auth import now, viewer
+from web.http.errors import collect_refusals
 from web.http.fields import Moment, Reference, Schema, Text, Username, explain
 from web.incidents.sub_resource import (
     IncidentResource,
@@ -57,10 +58,12 @@ class Assignments(IncidentResource[IncidentAssignment]):
     def check_values(
         self, values: dict[str, Any], parent: Incident, row: IncidentAssignment | None
     ) -> dict[str, object]:
-        return {
-            "role": get_team_row(IncidentRole, parent.team_id, values["role"], "role"),
-            "user": get_account_member(viewer().account, values["user"], "user"),
-        }
+        with collect_refusals() as check:
+            with check():
+                values["role"] = get_team_row(IncidentRole, parent.team_id, values["role"], "role")
+            with check():
+                values["user"] = get_account_member(viewer().account, values["user"], "user")
+        return values
 
     def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentAssignment:
         role, user = values["role"], values["user"]

@@ -10,6 +10,7 @@ from models.tables.accounts import User
 from models.tables.incidents import Incident, IncidentTask
 from models.tables.teams import IncidentRole
 from web.http.auth import viewer
+from web.http.errors import collect_refusals
 from web.http.fields import Choice, Moment, OptionalMoment, Reference, Schema, Text, Username, explain
 from web.http.resource import LimitedResource
 from web.incidents.schemas import Summary, Title
@@ -54,10 +55,14 @@ class IncidentTasks(IncidentResource[IncidentTask], LimitedResource[IncidentTask
     def check_values(
         self, values: dict[str, Any], parent: Incident, row: IncidentTask | None
     ) -> dict[str, object]:
-        if values.get("assigned_to"):
-            values["assigned_to"] = get_account_member(viewer().account, values["assigned_to"], "assigned_to")
-        if values.get("role"):
-            values["role"] = get_team_row(IncidentRole, parent.team_id, values["role"], "role")
+        account = viewer().account
+        with collect_refusals() as check:
+            if values.get("assigned_to"):
+                with check():
+                    values["assigned_to"] = get_account_member(account, values["assigned_to"], "assigned_to")
+            if values.get("role"):
+                with check():
+                    values["role"] = get_team_row(IncidentRole, parent.team_id, values["role"], "role")
         return {name: value for name, value in values.items() if row is None or value != getattr(row, name)}
 
     def insert(self, parent: Incident, values: dict[str, object]) -> IncidentTask:

@@ -22,7 +22,6 @@ from models.domain.user_urls import find_network_problem, find_problem
 from models.links import signed_links
 from models.store.store import store
 from models.tables.accounts import User, get_display_name
-from models.tables.users import ContactMethod
 from web.account.message_limits import count_message
 from web.account.notification_preferences import MAX_CONTACTS
 from web.http import serialization
@@ -95,7 +94,7 @@ def subscribe(user: User) -> dict[str, str]:
     with store().write_transaction():
         # Else requests at the same time could exceed the limit.
         lock_row(user)
-        contacts = ContactMethod.select().where(ContactMethod.user == user).count()
+        contacts = browsers.count_contacts(user)
         if contacts >= MAX_CONTACTS and browsers.find_contact(user, found) is None:
             reject("contact", f"A person can have at most {MAX_CONTACTS} contact methods.")
         contact, is_new = browsers.subscribe(user, found, name, now())

@@ -3,15 +3,12 @@
 It changes nothing. Each incident has a link to its own page.
 """
 
-import peewee
 from flask import Response, request
 
-from models.domain.enums import IncidentStatus, MessageKind, Urgency
+from models.domain.enums import IncidentStatus, Urgency
 from models.links import signed_links
 from models.links.signed_links import IncidentLink
-from models.tables.accounts import Account, CustomRole, User
-from models.tables.incidents import Incident
-from models.tables.notifications import Message, Notification
+from models.reports.pages import bundles
 from pipeline.messages.times import format_time
 from web.http.auth import now
 from web.pages.base import render_page
@@ -31,13 +28,11 @@ def show(token: str) -> Response:
         return render_page("gone.html", 410, expired=True)
     except signed_links.BadLink:
         return render_page("gone.html", 404, expired=False)
-    user = _find_user(link)
+    user = bundles.find_recipient(link.message, link.user)
     if user is None:
         return render_page("gone.html", 404, expired=False)
-    listed = Notification.select().where(Notification.message == link.message, Notification.user == user)
-    page, total = _get_page(), listed.count()
-    rows = listed.select(Notification, Incident, Account).join(Incident).join(Account)
-    rows = rows.order_by(Incident.incident_number, Notification.id).paginate(page, PAGE_SIZE)
+    page = _get_page()
+    rows, total = bundles.list_notifications(link.message, user, page, PAGE_SIZE)
     signer = signed_links.get_signer()
     # The links end with that of the bundle.
     signed_at = signer.get_bundle_signing_time(token)
@@ -55,18 +50,6 @@ def show(token: str) -> Response:
     ]
     last = max((total + PAGE_SIZE - 1) // PAGE_SIZE, 1)
     return render_page("bundle.html", 200, incidents=incidents, total=total, page=page, last=last)
-
-
-def _find_user(link: signed_links.Bundle) -> User | None:
-    """Return the recipient of a bundle that exists; None also for a removed person."""
-    message = (
-        Message.select(Message, User, CustomRole)
-        .join(User)
-        .join(CustomRole, peewee.JOIN.LEFT_OUTER)
-        .where(Message.id == link.message, Message.user == link.user, Message.kind == MessageKind.BUNDLE)
-        .first()
-    )
-    return message.user if message is not None and message.user.removed_at is None else None
 
 
 def _get_page() -> int:

@@ -14,11 +14,11 @@ from functools import lru_cache
 from flask import current_app, request
 
 from models.links import signed_links
+from models.sign_in import proxies
 from models.sign_in.attempts import Limit
 from models.store.ids import make_token
 from models.store.store import STORE_ERRORS, store
 from models.tables.accounts import User
-from models.tables.sign_in import UntrustedProxy
 from web.http.auth import RECORD_LOCK_S, now
 from web.http.failed_authentication import get_network
 from web.pages import forms
@@ -72,12 +72,9 @@ def _record_proxy(address: str, at: datetime) -> None:
         if (seen_at is not None and at - seen_at < SEEN_EVERY) or len(_seen) > 10 * MAX_PROXIES:
             return
         _seen[address] = at
-    table = UntrustedProxy
     # The attempt counts even if the store cannot record this.
     with suppress(*STORE_ERRORS), store().write_transaction(lock_s=RECORD_LOCK_S):
-        changed = table.update(seen_at=at).where(table.address == address).execute()
-        if not changed and table.select().count() < MAX_PROXIES:
-            table.insert(address=address, seen_at=at).on_conflict_ignore().execute()
+        proxies.record(address, at, MAX_PROXIES)
 
 
 def clear() -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from flask import Response, request
 
+from models.contacts import invitations
 from models.contacts.contact_codes import find_own_contacts, verify_contacts
 from models.contacts.messages import create_test_message
 from models.domain.channels import USER_EMAIL_CHANNEL
@@ -16,8 +17,7 @@ from models.links import signed_links
 from models.people import provisioning
 from models.sign_in import audit, passwords
 from models.store.store import store
-from models.tables.accounts import Account, User, get_display_name
-from models.tables.teams import Team, TeamMember
+from models.tables.accounts import User, get_display_name
 from web.account.message_limits import count_message
 from web.http import serialization
 from web.http.auth import now
@@ -58,10 +58,7 @@ def join(token: str) -> Response:
         return _render("invited", 400, found, problem=problem)
     hashed = _make_hash(password)
     with store().write_transaction():
-        joined = User.update(is_verified=True, verified_email=found.email).where(
-            User.id == found.id, ~User.is_verified, User.email == found.email, User.removed_at.is_null()
-        )
-        if not joined.execute():
+        if not invitations.join(found):
             return _render_error("used")
         verify_contacts(found.id, found.email)
         audit.record(found, "joined", now(), client=signed_in.get_browser().client)
@@ -128,8 +125,7 @@ def _read_link(token: str) -> User | Response:
         return _render_error("expired")
     except signed_links.BadLink:
         return _render_error("unknown")
-    query = User.select(User, Account).join(Account).where(User.id == invitation.user)
-    user: User | None = query.where(User.removed_at.is_null()).first()
+    user = invitations.find_invited(invitation.user)
     if user is None or signed_links.Invitation.for_user(user) != invitation:
         return _render_error("unknown")
     return user
@@ -142,8 +138,7 @@ def _render_error(state: str) -> Response:
 def _render(state: str, code: int, user: User, *, path: str = "", **values: object) -> Response:
     """Render the page of a state. `path`: the token of the link, if the browser can be added now."""
     push = build_paths(f"/join/{path}/browser/") if path else None
-    teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
-    names = [team.name for team in teams]
+    names = invitations.list_teams(user)
     return render_page(
         "join.html", code, state=state, user=user, name=get_display_name(user), account=user.account.name,
         teams=names, push=push, min_length=passwords.MIN_LENGTH, **values,

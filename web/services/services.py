@@ -20,7 +20,7 @@ from schedules.maintenance import find_in_force, was_in_force
 from web.http import access
 from web.http.access import Row
 from web.http.auth import Viewer, now, operation, viewer
-from web.http.errors import reject
+from web.http.errors import collect_refusals, reject
 from web.http.fields import (
     LONG_TEXT,
     NAME_LIMIT,
@@ -126,15 +126,19 @@ class Services(Resource[Service, Team]):
         return apply_maintenance(rows)
 
     def check_values(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, object]:
-        _check_name(values.get("name"), row)
-        for name, model in REFERENCES:
-            if values.get(name):
-                values[name] = get_team_row(model, parent, values[name], name)
-        if "escalation_policy" in values:
-            values["escalation_policy"] = get_usable_policy(
-                parent, values["escalation_policy"], "escalation_policy"
-            )
-        _check_timeouts(values, row or Service())
+        with collect_refusals() as check:
+            with check():
+                _check_name(values.get("name"), row)
+            for name, model in REFERENCES:
+                if values.get(name):
+                    with check():
+                        values[name] = get_team_row(model, parent, values[name], name)
+            if "escalation_policy" in values:
+                policy = values["escalation_policy"]
+                with check():
+                    values["escalation_policy"] = get_usable_policy(parent, policy, "escalation_policy")
+            with check():
+                _check_timeouts(values, row or Service())
         return values
 
     def check(

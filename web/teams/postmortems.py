@@ -11,7 +11,7 @@ from models.tables.incidents import Incident
 from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.teams import Team
 from web.http.auth import now
-from web.http.errors import reject_places
+from web.http.errors import collect_refusals, reject_places
 from web.http.fields import List, Moment, Nested, Number, Reference, Schema, Text, Username, explain
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
@@ -110,11 +110,14 @@ class Postmortems(Resource[Postmortem, Team]):
         return rows
 
     def check_values(self, values: dict[str, Any], parent: Team, row: Postmortem | None) -> dict[str, object]:
-        if "author" in values:
-            values["author"] = get_account_member(parent.account, values["author"], "author")
-        if "postmortemincident_set" in values:
-            incident_ids = [link["incident"] for link in values["postmortemincident_set"]]
-            values["postmortemincident_set"] = _find_incidents(parent, incident_ids)
+        with collect_refusals() as check:
+            if "author" in values:
+                with check():
+                    values["author"] = get_account_member(parent.account, values["author"], "author")
+            if "postmortemincident_set" in values:
+                incident_ids = [link["incident"] for link in values["postmortemincident_set"]]
+                with check():
+                    values["postmortemincident_set"] = _find_incidents(parent, incident_ids)
         return {**values, "updated_at": now()}
 
     def insert(self, parent: Team, values: dict[str, Any]) -> Postmortem:

@@ -145,3 +145,34 @@ def test_an_answer_names_a_limited_number_of_places(refuse, team):
     errors = refuse("POST", f"{team}/schedules/", {"name": "Nights", "layers": [layer]})
 
     assert len(errors) == MAX_PLACES
+
+
+def test_all_wrong_references_of_an_incident_are_named(refuse, world):
+    ids = {"team_priority": NO_SUCH_ID, "sla": NO_SUCH_ID, "escalation_policy": NO_SUCH_ID}
+    body = {"title": "x", "service": world.service.unique_id, "assigned_to": NOBODY, **ids}
+
+    assert refuse("POST", "/api/incidents/", body).keys() == {*ids, "assigned_to"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("roles/", {"role": NO_SUCH_ID, "user": NOBODY}),
+        ("tasks/", {"title": "Look", "role": NO_SUCH_ID, "assigned_to": NOBODY}),
+    ],
+    ids=["role", "task"],
+)
+def test_all_wrong_references_of_a_row_of_an_incident_are_named(refuse, ask, world, path, body):
+    ask("POST", "/api/incidents/", {"title": "x", "service": world.service.unique_id})
+
+    assert refuse("POST", f"/api/tocsin/incidents/1/{path}", body).keys() == body.keys() - {"title"}
+
+
+def test_all_wrong_fields_of_a_postmortem_and_of_a_forwarding_rule_are_named(refuse, team, world):
+    postmortem = {"author": NOBODY, "incidents": ["AAAAAAAAAAAAAAAAAAAAAA"], "title": "x"}
+    rule = {"to_user": NOBODY, "from_date": "2026-03-05T00:00:00Z", "to_date": "2026-03-04T00:00:00Z"}
+
+    refused = refuse("POST", f"{team}/postmortem/", postmortem)
+    assert refused.keys() == {"author", "incidents.0"}
+    path = f"/api/account/users/{world.bob.username}/forwarding_rules/"
+    assert refuse("POST", path, rule).keys() == {"to_user", "to_date"}

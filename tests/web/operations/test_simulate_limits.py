@@ -76,6 +76,16 @@ def test_an_account_runs_one_simulation_at_a_time(ask, simulate, world):
     assert simulate()["notified"]
 
 
+def test_a_page_waits_for_the_simulation_of_its_account_as_the_operation_does(sign_in, world):
+    browser = sign_in("alice")
+    browser.get("/why/simulate/")
+    form = {"integration": world.integration.unique_id, "message": "Disk full"}
+    with simulate_module.CONCURRENCY.acquire(world.account):
+        assert browser.post("/why/simulate/", **form).status_code == 429
+
+    assert browser.post("/why/simulate/", **form).status_code == 200
+
+
 def test_a_web_process_runs_two_simulations_at_a_time(ask, simulate, world, now):
     body = {"integration": world.integration.unique_id, "alert": DISK}
     third, _ = provisioning.create_account("Third", "third@example.net", now)

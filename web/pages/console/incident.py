@@ -40,12 +40,12 @@ SNOOZES = ((30, "30 minutes"), (60, "1 hour"), (240, "4 hours"), (480, "8 hours"
 def show(incident: str) -> Response:
     """Show an incident. A poll reads only the incident and its last changes."""
     row = access.access_incident(viewer(), incident)
-    may_write = access.may(viewer(), INCIDENT_TAGS.permissions.write, row.team_id)
-    shown = (row.status, row.assigned_to_id, row.title, bool(may_write))
+    shown = (row.status, row.assigned_to_id, row.title)
     etag = build_etag(row.id, incident_rows.find_last_change(row), shown, request.query_string)
     if is_known(etag):
         return answer_unchanged(etag)
     fill([row])
+    may_write = access.may(viewer(), INCIDENT_TAGS.permissions.write, row.team_id)
     return render(
         "incident.html",
         etag=etag,

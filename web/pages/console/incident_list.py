@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, Urgency
@@ -47,8 +46,7 @@ def show() -> Response:
     """Show a page of the incidents that match the filter, newest first."""
     chosen = _read_filter()
     page = paging.read_page(default=PAGE_SIZE)
-    found = filters.select_incidents(chosen)
-    changes = _load_changes(found, page)
+    changes = _load_changes(chosen, page)
     etag = build_etag(changes, request.query_string)
     if is_known(etag):
         return answer_unchanged(etag)
@@ -78,8 +76,9 @@ def _read_filter() -> dict[str, Any]:
     return {"status": filters.OPEN, **serialization.load(filters.FILTER, asked)}
 
 
-def _load_changes(found: "peewee.ModelSelect[Incident]", page: paging.Page) -> list[tuple[int, ...]]:
+def _load_changes(chosen: dict[str, Any], page: paging.Page) -> list[tuple[int, ...]]:
     """Return row, last change and count for each incident of the page and the next one."""
+    found = filters.select_incidents(chosen)
     rows = incident_list.load_changes(found, viewer().account, page.start, page.size + 1, MAX_COUNT)
     if not rows and page.number > 1:
         raise NotFound

@@ -3,10 +3,10 @@
 from flask import Response
 
 from models.links import signed_links
-from models.sign_in import attempts, links
+from models.sign_in import attempts, links, passwords
 from models.sign_in.attempts import TooMany
 from models.tables.accounts import get_display_name
-from models.tables.sign_in import Password, SignInLink
+from models.tables.sign_in import SignInLink
 from web.http.auth import now
 from web.pages import clients, signed_in
 from web.pages.base import redirect_to, render_page
@@ -40,7 +40,7 @@ def sign_in(token: str) -> Response:
     except signed_in.WayRemoved:
         # Of two requests with the same link, the other one used it.
         return _render_gone(404)
-    has_password = Password.select().where(Password.user == link.user).exists()
+    has_password = passwords.exists(link.user)
     return redirect_to("/" if has_password else OWN_SIGN_IN)
 
 

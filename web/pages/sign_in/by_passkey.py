@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from flask import Response, current_app, request
 
 from models.domain.identity import is_uuid
-from models.sign_in import attempts, audit, steps
+from models.sign_in import attempts, audit, passkeys, steps
 from models.sign_in.attempts import Limit, TooMany
-from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import User, get_display_name
 from models.tables.sign_in import Passkey
@@ -48,7 +47,7 @@ def begin_registration() -> Response:
     user = viewer().user
     _require_recent()
     _count((attempts.PASSKEY_OF_PERSON, user.username))
-    known = Passkey.select(Passkey.credential_id).where(Passkey.user == user)
+    known = passkeys.list_own(user)
     begun = passkey_checks.begin_registration(
         _get_host(), user.username, user.email, get_display_name(user), [row.credential_id for row in known]
     )
@@ -86,15 +85,14 @@ def _store(user: User, name: str, made: "NewPasskey") -> None:
         reject("credential", "This passkey has an id that is too long.")
     with store().write_transaction():
         signed_in.require_current()
-        if Passkey.select().where(Passkey.user == user).count() >= MAX_PASSKEYS:
+        if passkeys.count_own(user) >= MAX_PASSKEYS:
             reject("credential", f"You have {MAX_PASSKEYS} passkeys. Remove one of them first.")
-        if Passkey.select().where(Passkey.credential_id == made.credential_id).exists():
+        if passkeys.is_known(made.credential_id):
             reject("credential", "This passkey was added before.")
-        Passkey.create(
-            unique_id=make_uuid(),
-            creation_date=now(),
-            user=user,
-            name=name,
+        passkeys.add(
+            user,
+            name,
+            now(),
             credential_id=made.credential_id,
             public_key=made.public_key,
             sign_count=made.sign_count,
@@ -109,8 +107,7 @@ def remove(passkey_id: str) -> Response:
         raise NotFound
     with store().write_transaction():
         signed_in.require_current()
-        own = (Passkey.user == user) & (Passkey.unique_id == passkey_id)
-        if not Passkey.delete().where(own).execute():
+        if not passkeys.remove(user, passkey_id):
             raise NotFound
         audit.record(user, "passkey_removed", now(), client=signed_in.get_browser().client)
     return redirect_to(f"{OWN_SIGN_IN}?done=removed")
@@ -134,8 +131,8 @@ def sign_in() -> dict[str, str]:
     passkey = _verify(body.get("credential"), values)
     if passkey is None:
         reject("credential", REFUSED)
-    exists = Passkey.select().where(Passkey.id == passkey.id).exists
-    signed_in.start(passkey.user, "passkey", exists, detail=f"passkey {passkey.name}")
+    detail = f"passkey {passkey.name}"
+    signed_in.start(passkey.user, "passkey", lambda: passkeys.exists(passkey), detail=detail)
     text = body.get("next")
     return {"next": build_url(forms.find_next(text if isinstance(text, str) else None))}
 
@@ -152,10 +149,7 @@ def _verify(credential: object, values: Mapping[str, str]) -> Passkey | None:
     if sign_count is None:
         return None
     with store().write_transaction():
-        # Of two copies of a device, the second one has an old count, which the library refuses.
-        used = Passkey.update(sign_count=sign_count, last_used_at=now())
-        same = (Passkey.id == passkey.id) & (Passkey.sign_count == passkey.sign_count)
-        return passkey if used.where(same).execute() else None
+        return passkey if passkeys.record_use(passkey, sign_count, now()) else None
 
 
 def _find(credential: object) -> Passkey | None:
@@ -163,9 +157,7 @@ def _find(credential: object) -> Passkey | None:
     name = credential.get("id") if isinstance(credential, dict) else None
     if not isinstance(name, str) or not name.isascii() or not name.isprintable():
         return None
-    rows = Passkey.select(Passkey, User).join(User)
-    found: Passkey | None = rows.where(Passkey.credential_id == name, User.removed_at.is_null()).first()
-    return found
+    return passkeys.find(name)
 
 
 def _get_object(value: object) -> dict[str, object]:

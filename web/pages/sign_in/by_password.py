@@ -5,7 +5,7 @@ from flask import Response, current_app, request
 from models.changes.record import Actor
 from models.domain.addresses import is_same_address
 from models.domain.enums import Way
-from models.sign_in import attempts, audit, passwords
+from models.sign_in import attempts, audit, passwords, people
 from models.sign_in.attempts import TooMany
 from models.sign_in.people import find_people, has_verified_address
 from models.store.store import store
@@ -70,7 +70,7 @@ def _find_known(address: str) -> tuple[User | None, str]:
     if known is None:
         return None, ""
     username, device = known
-    user: User | None = User.get_or_none(User.username == username, User.removed_at.is_null())
+    user = people.find_by_username(username)
     return user if user is not None and is_same_address(user.email, address) else None, device
 
 

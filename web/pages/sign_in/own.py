@@ -3,11 +3,10 @@
 from flask import Response, current_app, request
 
 from models.domain.identity import is_uuid
-from models.sign_in import attempts, audit, passwords, sessions
+from models.sign_in import attempts, audit, passkeys, passwords, sessions
 from models.sign_in.attempts import TooMany
 from models.store.store import store
 from models.tables.accounts import User
-from models.tables.sign_in import Passkey, Password
 from pipeline.messages.times import format_time
 from web.http.auth import now, viewer
 from web.http.errors import NotFound
@@ -85,7 +84,7 @@ def _needs_current(user: User) -> bool:
     A person who has just signed in by a link or a passkey may have forgotten the password.
     """
     may_have_forgotten = signed_in.is_recent() and signed_in.get_session().method != "password"
-    return not may_have_forgotten and Password.select().where(Password.user == user).exists()
+    return not may_have_forgotten and passwords.exists(user)
 
 
 CONFIRMATIONS = {
@@ -147,7 +146,7 @@ def _render(code: int, problem: str = "") -> Response:
                 "since": format_time(each.creation_date, user.time_zone),
                 "used": format_time(each.last_used_at, user.time_zone) if each.last_used_at else "never",
             }
-            for each in Passkey.select().where(Passkey.user == user).order_by(Passkey.id)
+            for each in passkeys.list_own(user)
         ],
         is_admin=viewer().is_admin,
         confirmation=CONFIRMATIONS.get(request.args.get("done", ""), ""),

@@ -63,7 +63,7 @@ def test_who_may_only_read_an_incident_reads_who_can_change_it(sign_in, share, o
     ("who", "shared", "is_shown"),
     [("bob", [], True), ("charlie", READ, False), ("charlie", WRITE, True)],
 )  # fmt: skip
-def test_the_actions_on_several_incidents_are_shown_to_those_who_may_do_them(
+def test_actions_on_a_list_are_shown_to_those_who_may_do_them(
     sign_in, share, open_incident, world, who, shared, is_shown
 ):
     open_incident()
