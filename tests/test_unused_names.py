@@ -23,7 +23,6 @@ EXCEPTIONS = {
     "models.store.migrations.0001_initial.list_columns": "the runner of migrations calls it",
     "models.store.migrations.0001_initial.up": "the runner of migrations calls it",
     "tocsin.server.granian_worker._Loop.call_soon": "granian calls it",
-    "web.http.permissions.REQUIRED_ROLES": "tests compare the roles of all operations with it",
     "web.oncall.calendar_cache.clear": BETWEEN_TESTS,
     "web.pages.clients.clear": BETWEEN_TESTS,
     "workers.alerts.amazon.clear": BETWEEN_TESTS,
