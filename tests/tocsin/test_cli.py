@@ -315,7 +315,7 @@ def test_an_unexpected_error_has_its_own_exit_code(store, home, monkeypatch, cap
 SLOW_TO_LOAD = {"flask", "marshmallow", "dramatiq", "redis", "structlog", "datalogic_py"}
 
 
-@pytest.mark.parametrize("command", ["incidents", "alerts", "why last", "token list", "--help"])
+@pytest.mark.parametrize("command", ["incidents", "alerts", "why last", "changes", "token list", "--help"])
 def test_a_short_command_loads_only_what_it_needs(home, command):
     tocsin(home, "migrate")
     script = (
