@@ -22,7 +22,6 @@ EXCEPTIONS = {
     "models.store.peewee_internals.list_references": ONE_FILE,
     "models.store.migrations.0001_initial.up": "the runner of migrations calls it",
     "tocsin.server.granian_worker._Loop.call_soon": "granian calls it",
-    "web.http.permissions.REQUIRED_ROLES": "tests compare the roles of all operations with it",
     "web.oncall.calendar_cache.clear": BETWEEN_TESTS,
     "web.pages.clients.clear": BETWEEN_TESTS,
     "workers.alerts.amazon.clear": BETWEEN_TESTS,

@@ -85,6 +85,8 @@ SECTIONS: dict[str, dict[str, Declared]] = {
         "send": Declared(
             f"{_ALERTS}send:send", "Send the example of a monitoring tool to an integration, to try it."
         ),
+        "changes": Declared(f"{_ACCOUNT}changes:changes", "List who changed the configuration, and what."),
+        "undo": Declared(f"{_ACCOUNT}changes:undo", "Undo a change of the configuration, or a batch."),
         "application": Declared(
             f"{_ACCOUNT}applications:application",
             "Add IDs of applications that an account brings from elsewhere.",

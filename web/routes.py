@@ -46,7 +46,7 @@ from web.account import (
 )
 from web.callbacks import ntfy, phone, slack, sms, telegram
 from web.callbacks import web_push as web_push_callback
-from web.changes import changes, deletion
+from web.changes import changes, deletion, history, history_page
 from web.event_apis import alertmanager, opsgenie, opsgenie_alerts, pagerduty, victorops
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
@@ -448,6 +448,8 @@ ROUTES: tuple[Route, ...] = (
     route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/", outbound.list_deliveries, permission="integration_read", response=outbound.DELIVERIES),
     route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/<delivery_id>/resend/", outbound.resend, permission="integration_write", status=201, response=outbound.DELIVERY, rate_limits=outbound.RESEND_LIMITS),
     route("Changes", "GET", "/api/tocsin/objects/<object_id>/deletion/", deletion.show, permission=MEMBER, response=deletion.DELETION),
+    route("Changes", "GET", "/api/tocsin/changes/", history.index, permission=MEMBER, query=history.QUERY, response=history.PAGE, is_dear=True),
+    route("Changes", "GET", "/api/tocsin/changes/<change_id>/", history.retrieve, permission=MEMBER, response=history.CHANGE),
     route("Changes", "POST", "/api/tocsin/changes/<change_id>/undo/", changes.undo, permission=MEMBER, response=changes.UNDO),
     *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),
     route("Escalation policies", "POST", "/api/tocsin/drills/", drills.create, permission="incident_write", status=201, body=drills.NEW_DRILL, response=drills.DRILL, rate_limits=drills.LIMITS),
@@ -512,6 +514,9 @@ PAGES: tuple[Route, ...] = (
     page("POST", "/me/tokens/", own_tokens.create, permission=MEMBER),
     page("POST", "/me/tokens/<token_id>/revoke/", own_tokens.revoke, permission=OWN),
     page("GET", "/audit/", audit_list.show, permission=ADMIN),
+    # --- history -------------------------------------------------------------------------------------
+    page("GET", "/changes/", history_page.show, permission=MEMBER, is_dear=True),
+    page("POST", "/changes/<change_id>/undo/", history_page.undo, permission=MEMBER),
     # --- files of the pages --------------------------------------------------------------------------
     page("GET", "/static/<name>", static_files.show, auth=None, needs_store=False),
     page("GET", "/manifest.webmanifest", static_files.show_manifest, auth=None, needs_store=False),

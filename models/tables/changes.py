@@ -11,7 +11,7 @@ class Change(Table):
     """One change: who did what, when and in which way.
 
     - `action`: "created", "changed" or "deleted" for the configuration; else a key of
-      models/sign_in/audit.py: ACTIONS.
+      models/domain/audit_actions.py.
     - `kind`: the noun of the object (web/changes/kinds.py); "": no object. `object_id` is its unique_id,
       `name` its name then, `number` its number after the change.
     - `team`: the team of the object. `user`: the person whose sign-in, rights or own object it is. Both None:

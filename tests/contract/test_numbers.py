@@ -45,6 +45,7 @@ WITHOUT_NUMBER = {
     "escalation_policies_list_available", "integration_health_list_silent", "schedule_overview_get_on_call",
     "schedule_overview_get_timeline", "contact_codes_send", "contact_codes_show",
     "contact_codes_verify", "invitations_resend", "changes_undo", "deletion_show",
+    "history_retrieve",
 }  # fmt: skip
 # Creates an object, or shows one that it does not change. Such operations have no condition.
 MAKES = {"create", "invitations", "contacts", "tokens"}

@@ -49,7 +49,11 @@ TEAM_MEMBERS = "/api/account/teams/<team_id>/members/"
 
 
 # The object of the sample is a custom role, and the right is that to change the object.
-OF_A_CUSTOM_ROLE = ("/api/tocsin/objects/<object_id>/deletion/", "/api/tocsin/changes/<change_id>/undo/")
+OF_A_CUSTOM_ROLE = (
+    "/api/tocsin/objects/<object_id>/deletion/",
+    "/api/tocsin/changes/<change_id>/",
+    "/api/tocsin/changes/<change_id>/undo/",
+)
 
 
 def list_allowed_by_route(route: Any) -> set[str]:

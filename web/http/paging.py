@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlencode
 
 import peewee
-from flask import Response, request
+from flask import Response, g, request
 
 from web.http import serialization
 from web.http.errors import NotFound
@@ -116,5 +117,9 @@ def build_links(page: Page, count: int) -> dict[str, str | None]:
 
 
 def _build_url(page: Page, by: int) -> str:
+    """Return the URL of another page, with the same filters. Unknown parameters are left out."""
     path = request.path if request.path.endswith("/") else f"{request.path}/"
-    return serialization.build_url(f"{path}?page={page.number + by}&page_size={page.size}")
+    pages = {"page": page.number + by, "page_size": page.size}
+    filters = [(name, value) for name, value in request.args.items(multi=True) if name in g.route.query_names]
+    query = urlencode([*((name, value) for name, value in filters if name not in pages), *pages.items()])
+    return serialization.build_url(f"{path}?{query}")

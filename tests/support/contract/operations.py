@@ -55,6 +55,10 @@ SOURCE_SETUP = keys(
 HEALTH = keys("last_request_at last_alert rates dead_letters unread refused unheard silence")
 OUTBOUND = keys("url secret failures retry_at")
 OUTBOUND_DELIVERY = keys("unique_id incident event_type state reason attempts creation_date last_attempt_at")
+CHANGE = keys(
+    "unique_id at action kind object name number team person actor author token way batch what fields undoes"
+    " undone_by can_undo why_not"
+)
 TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")
 TEAM_PERMISSION = keys("unique_id account_permissions")
@@ -219,6 +223,7 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
     ),
     "TracedIncidents": (("results.0", INCIDENT | {"is_child_incident", "trace_id"}),),
     "TracedAlerts": (("results.0", ALERT | {"trace_id"}),),
+    "Changes": (("results.0", CHANGE),),
     "Timeline": (
         ("results.0", ENTRY),
         ("results.0.actor", keys("kind name username")),
@@ -561,6 +566,8 @@ OPERATIONS = (
         for row in crud_rows("/api/tocsin/applications/", "application_id", "added_application", ADDED)
         if row.method not in ("PUT", "PATCH")
     ),
+    Row("GET", "/api/tocsin/changes/", 200, PAGE, noun="Changes"),
+    Row("GET", "/api/tocsin/changes/<change_id>/", 200, CHANGE),
     Row("GET", "/api/tocsin/tokens/", 200, PAGE),
     Row("POST", "/api/tocsin/tokens/", 201, TOKEN | {"token"}, "token", noun="NewToken"),
     *(

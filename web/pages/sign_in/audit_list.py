@@ -2,6 +2,7 @@
 
 from flask import Response, request
 
+from models.domain.audit_actions import ACTIONS
 from models.sign_in import audit
 from models.tables.accounts import get_display_name
 from pipeline.messages.times import format_time
@@ -20,7 +21,7 @@ def show() -> Response:
         {
             "at": format_time(entry.at, me.user.time_zone),
             "actor": entry.actor,
-            "text": audit.ACTIONS.get(entry.action, entry.action),
+            "text": ACTIONS.get(entry.action, entry.action),
             "person": get_display_name(entry.user) if entry.user else "",
             "address": entry.user.email if entry.user else "",
             "client": entry.client,
