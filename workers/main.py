@@ -70,6 +70,7 @@ broker.add_middleware(middleware.Polling())
 
 def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     """Process wake-ups until the process is asked to stop. `queues` limits the queues; empty: all."""
+    garbage.keep_few_blocks()
     signals = Signals()
     configure(settings, redis_url)
     worker = dramatiq.Worker(broker, queues=set(queues) or None, worker_threads=settings.worker_threads)

@@ -81,11 +81,13 @@ def _format_processes(figures: SiegeFigures) -> str:
             kind,
             f"{figures.rest_mib.get(kind, 0.0):,.0f}",
             f"{figures.peak_mib[kind]:,.0f}",
+            f"{figures.after_mib.get(kind, 0.0):,.0f}",
             f"{figures.cpu_s.get(kind, 0.0):,.1f}",
         ]
         for kind in kinds
     ]
-    return align(["process", "MiB at rest", "MiB peak", "CPU s"], rows)
+    after = f"MiB {figures.after_s:,.0f} s after"
+    return align(["process", "MiB at rest", "MiB peak", after, "CPU s"], rows)
 
 
 def list_goals(figures: SiegeFigures) -> Iterator[tuple[str, str, bool]]:

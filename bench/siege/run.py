@@ -34,6 +34,9 @@ TIMEOUT_S = 120.0
 DRAIN_S = 90.0
 # All threads of an attack end within the longest time for an answer, and one pause.
 JOIN_S = 60.0
+# A web process gives memory back within 160 s (runtime/garbage.py), if it has grown by 48 MiB.
+GIVEN_BACK_S = 200.0
+SURPLUS_MIB = 48.0
 POLL_S = 0.5
 
 
@@ -139,6 +142,8 @@ class AttackFigures:
 class SiegeFigures:
     """Memory is in MiB, CPU in seconds, both by kind of process.
 
+    `after_mib` is the memory `after_s` seconds after the end of the attacks, when the web process has given
+    back what it needed for them.
     `other_load` is the share of all cores, in percent, that neither the sender nor the instance used.
     `missing` counts accepted alerts and groups of the attacker that are not stored.
     """
@@ -152,6 +157,8 @@ class SiegeFigures:
     cpu_s: dict[str, float]
     other_load: float = 0.0
     missing: int = 0
+    after_mib: dict[str, float] = field(default_factory=dict)
+    after_s: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -185,7 +192,7 @@ class Siege:
         address = target.url + create_tenant(target.url, "other").generic.path
         attacker = create_tenant(target.url, "attacker", target.mail_port)
         attacks = build_attacks(attacker, self.sizes, self.only)
-        rest = _measure_rest(target)
+        rest = _measure(target)
         by_itself = {
             attack.name: self._measure_by_itself(attack, address, target)
             for attack in attacks
@@ -200,6 +207,8 @@ class Siege:
             other_percent = other_load.get_percent()
             meter.stop()
         self.report(f"{target.store}, waiting for the mails of the other tenant")
+        ended_at, other = monotonic(), sender.collect(target.sink)
+        wait_until(lambda: _measure(target)["web"] < rest["web"] + SURPLUS_MIB, GIVEN_BACK_S, POLL_S)
         return SiegeFigures(
             store=target.store,
             seconds=sender.seconds,
@@ -212,12 +221,14 @@ class Siege:
                 )
                 for attack, (requests, statuses) in zip(attacks, before, strict=True)
             ],
-            other=sender.collect(target.sink),
+            other=other,
             rest_mib=rest,
             peak_mib=meter.peak_mib_by_kind,
             cpu_s=meter.cpu_s_by_kind,
             other_load=other_percent,
             missing=count_missing([trace_id for attack in attacks for trace_id in attack.accepted]),
+            after_mib=_measure(target),
+            after_s=monotonic() - ended_at,
         )
 
     def _measure_by_itself(self, attack: Attack, address: str, target: Besieged) -> ByItself:
@@ -231,7 +242,8 @@ class Siege:
         return ByItself(attack.requests - already, meter.cpu_s_by_kind, sender.collect(target.sink))
 
 
-def _measure_rest(target: Besieged) -> dict[str, float]:
+def _measure(target: Besieged) -> dict[str, float]:
+    """Return the memory of the processes now, in MiB, by kind."""
     meter = Meter(target.processes).start()
     meter.stop()
     return meter.peak_mib_by_kind

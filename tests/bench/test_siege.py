@@ -30,8 +30,9 @@ def build_figures(missing: int = 0, beside_attack: OtherTenant | None = None, **
         "simulate", 3, Counter({"200": 1, "429": 2}), ByItself(2, {"web": 0.5}, beside_attack or beside)
     )
     return SiegeFigures(
-        "SQLite", 1.0, [attack], other, {"web": 50.0}, {"web": 60.0}, {"web": 1.0}, 0.0, missing
-    )
+        "SQLite", 1.0, [attack], other, {"web": 50.0}, {"web": 60.0}, {"web": 1.0}, 0.0, missing,
+        {"web": 55.0}, 12.0,
+    )  # fmt: skip
 
 
 def test_the_table_has_each_attack_with_its_statuses_and_its_cpu():
@@ -39,6 +40,7 @@ def test_the_table_has_each_attack_with_its_statuses_and_its_cpu():
 
     assert "200: 1, 429: 2" in text
     assert "250.0" in text
+    assert "MiB 12 s after" in text
     assert "MISSED" not in text
 
 

@@ -1,9 +1,37 @@
 """Memory that a process has got for large bodies goes back to the system."""
 
+import threading
+
 from runtime import garbage
-from runtime.garbage import EVERY_S, MIN_SURPLUS_BYTES, Surplus, measure_memory
+from runtime.garbage import EVERY_S, KEPT_BYTES, MIN_SURPLUS_BYTES, Surplus, keep_few_blocks, measure_memory
 
 BLOCK = 1024
+MIB = 1024 * 1024
+THREADS = 4
+
+
+def test_a_large_block_of_any_thread_is_given_back_when_it_is_freed():
+    keep_few_blocks()
+    before = measure_memory()
+    freed, may_end = threading.Barrier(THREADS + 1), threading.Event()
+
+    def use_blocks():
+        # By itself, the allocator remembers the size of the first block, and keeps the next ones.
+        for size in (16, 12, 12):
+            assert bytearray(size * MIB)[-1] == 0
+        freed.wait(20)
+        may_end.wait(20)
+
+    threads = [threading.Thread(target=use_blocks) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    freed.wait(20)
+    kept = measure_memory() - before
+    may_end.set()
+    for thread in threads:
+        thread.join()
+
+    assert kept < 2 * THREADS * KEPT_BYTES
 
 
 def test_memory_that_was_freed_is_given_back():

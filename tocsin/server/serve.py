@@ -38,6 +38,7 @@ def serve(
     `accept` takes plain alerts over before `app`.
     `build_refusal` builds what browsers get if the server itself refuses a request.
     """
+    garbage.keep_few_blocks()
     signals = Signals()
     shares = Shares(settings.web_threads, WEB.connections[Use.OTHER])
     limit = _get_connection_limit()
