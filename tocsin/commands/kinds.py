@@ -14,8 +14,13 @@ TOOLS = {
     for kind, application in KINDS.items()
     if application.application_type is IntegrationType.ALERT
 }
-# Those that send to operations of their own, not to a webhook URL.
-EVENT_APIS = frozenset({"pagerduty", "opsgenie", "victorops", "alertmanager"})
+# Those that send to operations of their own, not to a webhook URL: the path that the sender is given.
+EVENT_APIS = {
+    "pagerduty": "/v2/enqueue",
+    "opsgenie": "/",
+    "victorops": "/integrations/generic/20131114/alert/{key}/",
+    "alertmanager": "/integration/alertmanager/{key}/api/v2/alerts",
+}
 HEARTBEAT_KIND = APPLICATIONS[HEARTBEAT].extension
 
 

@@ -120,7 +120,8 @@ def print_result(result: Mapping[str, object], as_json: bool, text: str | None =
     if as_json:
         print_json(result)
         return
-    lines = [f"{name:12} {value}" for name, value in result.items()] if text is None else [text]
+    width = max(12, *map(len, result))
+    lines = [f"{name:{width}} {value}" for name, value in result.items()] if text is None else [text]
     for line in lines:
         click.echo(to_printable(line))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from time import monotonic
 
 import structlog
 
@@ -39,6 +40,9 @@ log = structlog.get_logger()
 
 # So that the next process in the queue for SQLite's lock gets it.
 MIN_REST_S = 0.05
+
+# A pass can take hours. It logs how far it is this often.
+PROGRESS_EVERY_S = 60.0
 
 # The values by which alerts are grouped are used for 20 minutes at most (contract 3.12).
 GROUP_AGE = timedelta(days=1)
@@ -134,6 +138,7 @@ def list_limits(now: datetime, times: RetentionTimes) -> Iterator[tuple[Kind, da
 
 def _clean_kind(kind: Kind, before: datetime, transactions: Steps) -> int:
     deleted = 0
+    report_at = monotonic() + PROGRESS_EVERY_S
 
     def delete_some(batch: list[int]) -> bool:
         nonlocal deleted
@@ -143,6 +148,9 @@ def _clean_kind(kind: Kind, before: datetime, transactions: Steps) -> int:
 
     for batch in old_rows.search(kind, before):
         transactions.run(partial(delete_some, batch))
+        if monotonic() >= report_at:
+            log.info("deleting old rows", kind=kind.name, deleted=deleted, before=before.isoformat())
+            report_at = monotonic() + PROGRESS_EVERY_S
         if steps.is_stopping():
             break
     return deleted

@@ -52,6 +52,7 @@ SLOW_TO_LOAD = {"flask", "marshmallow", "dramatiq", "redis", "structlog", "datal
 SLOW_TO_LOAD |= {"psycopg", "playhouse.migrations", "jinja2", "web.app", "pipeline.sources.table"}
 SHORT = (
     "list users",
+    "changes --account {account}",
     "incidents --account {account}",
     "alerts --account {account}",
     "why last --account {account}",

@@ -7,6 +7,7 @@ from threading import Event as Signal
 
 import peewee
 import pytest
+from structlog.testing import capture_logs
 
 from bench.servers.plans import list_scans
 from models.domain.enums import IncidentStatus, MessageStatus, NotificationStatus
@@ -112,6 +113,16 @@ def test_an_entity_with_a_deferred_alert_outlives_its_last_incident(resolved, no
     assert Incident.select().count() == 0
     assert Entity.get().deferred_alert == "deferred"
     assert Entity.get().last_incident is None
+
+
+def test_a_long_pass_logs_how_far_it_is(resolved, now, monkeypatch):
+    monkeypatch.setattr(retention, "PROGRESS_EVERY_S", 0.0)
+    with capture_logs() as logs:
+        clean_up(now + 31 * DAY)
+
+    lines = [{name: each.get(name) for name in ("event", "kind", "deleted")} for each in logs]
+    assert {"event": "deleting old rows", "kind": "alerts", "deleted": 2} in lines
+    assert lines[-1]["event"] == "old rows deleted"
 
 
 def test_each_kind_is_deleted_at_its_age(resolved, now):

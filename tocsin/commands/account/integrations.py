@@ -40,12 +40,12 @@ def add(service_name: str, name: str, kind: str, account_id: str | None, as_json
         changed = ChangedObject("integration", made.unique_id, made.name, 1, team=service.team_id)
         after = {"name": made.name, "application": made.application}
         record_change(service.team.account_id, changed, CREATED, {}, after)
-    url = f"{settings.public_url}/api/integration/{kind}/{made.integration_key}/"
+    path = EVENT_APIS.get(kind, f"/api/integration/{kind}/{{key}}/")
     result = {
         "unique_id": made.unique_id,
         "service": service.name,
         "kind": kind,
         "integration_key": made.integration_key,
-        "webhook_url": "" if kind in EVENT_APIS else url,
+        "webhook_url": f"{settings.public_url}{path.format(key=made.integration_key)}",
     }
     print_result(result, as_json)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -13,8 +14,11 @@ from models.tables.changes import Change
 from models.tables.notifications import Message
 from models.tables.services import Integration, Maintenance, MaintenanceService
 from models.tables.teams import TeamMember
+from runtime.settings import load
 from tests.support.stores import get_settings
 from tocsin.cli import Commands
+from tocsin.commands.kinds import EVENT_APIS
+from web.app import create_app
 
 
 @pytest.fixture
@@ -159,6 +163,16 @@ def test_an_integration_is_added_with_the_address_of_its_alerts(run_ok, world):
         made["integration_key"],
     )
     assert made["webhook_url"].endswith(f"/api/integration/grafana/{row.integration_key}/")
+
+
+@pytest.mark.parametrize("kind", EVENT_APIS)
+def test_an_integration_of_an_event_api_has_the_address_that_its_sender_needs(run_ok, world, kind):
+    made = run_ok("integration", "add", world.service.name, "Sender", "--as", kind)
+    path = urlsplit(made["webhook_url"]).path
+    path += "v2/alerts/" if kind == "opsgenie" else "" if path.endswith("/") else "/"
+
+    addresses = create_app(load({"TOCSIN_HOME": "nowhere"})).url_map.bind("tocsin.example.org")
+    assert addresses.test(path, method="POST")
 
 
 def test_a_maintenance_window_begins_now_and_is_ended_early(run, run_ok, world):
