@@ -6,7 +6,8 @@ import pytest
 
 # 200 open pages that ask every 10 s then take 4 % of a core.
 MAX_CPU_MS = 2.0
-REQUESTS, TRIES = 50, 5
+# The time of other programs on the same core is not counted, but they take its caches.
+REQUESTS, TRIES = 50, 20
 
 
 @pytest.mark.parametrize("path", ["/", "/incidents/1/"])
@@ -21,4 +22,4 @@ def test_an_unchanged_page_costs_little_cpu(sign_in, open_incident, path):
             assert browser.get(path, **asked).status_code == 304
         return (time.thread_time() - begun) / REQUESTS * 1_000
 
-    assert min(measure() for _ in range(TRIES)) < MAX_CPU_MS
+    assert any(measure() < MAX_CPU_MS for _ in range(TRIES))
