@@ -18,6 +18,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
 from tests.scenarios.conftest import Timeline
 from tests.support.alerts import accept
+from tests.support.polling import PATIENCE_S
 from tests.support.scenarios.combinations import combine
 from workers.alerts import process_lane
 from workers.periodic import missing_heartbeats, outages
@@ -461,7 +462,7 @@ def test_two_clocks_and_a_worker_report_a_missing_ping_once(monitored, store):
     monitored.after(EVERY + GRACE - timedelta(seconds=1))
     monitored.timeline.now += timedelta(seconds=1)
     monitored.web_signals()
-    start = threading.Barrier(3, timeout=20)
+    start = threading.Barrier(3, timeout=PATIENCE_S)
 
     def run_check():
         with connection():
@@ -515,7 +516,6 @@ def lose_host(monitored, span):
 @pytest.mark.parametrize(
     ("fail", "begins_s", "span"),
     combine([kill, stop, lose_database, lose_host], [0, 30, 55], [SHORT, EVERY, LONG]),
-    ids=str,
 )
 def test_nobody_is_paged_for_a_ping_that_could_have_come_while_no_web_process_took_pings(
     monitored, fail, begins_s, span
@@ -572,9 +572,7 @@ def test_a_ping_to_a_web_process_that_is_killed_late_in_the_grace_is_not_reporte
     assert monitored.incidents() == []
 
 
-@pytest.mark.parametrize(
-    ("fail", "restart_each_s"), combine([kill, stop, lose_host], [10, 20, 45, 85]), ids=str
-)
+@pytest.mark.parametrize(("fail", "restart_each_s"), combine([kill, stop, lose_host], [10, 20, 45, 85]))
 def test_a_silent_source_is_reported_however_often_tocsin_restarts(monitored, fail, restart_each_s):
     """The outages before the deadline count as one; those after it give no more time."""
     deadline = monitored.now + EVERY + GRACE
@@ -604,7 +602,6 @@ def test_a_source_that_pings_is_not_reported_when_the_clock_is_set(monitored, st
 @pytest.mark.parametrize(
     ("fail", "step"),
     combine([kill, lose_host], [timedelta(hours=hours) for hours in (-5, -1, 1, 5)]),
-    ids=str,
 )
 def test_an_outage_pages_nobody_when_the_clock_is_set_in_it(monitored, fail, step):
     monitored.ping_for(timedelta(seconds=115))

@@ -12,7 +12,7 @@ from models.tables.accounts import Liveness
 from runtime.redis import create_client
 from runtime.redis_socket import get_url
 from schedules.clock_process import RETRY_S, PeriodicJob, PeriodicScheduler
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.processes import find_free_port, start_redis
 from workers.periodic import liveness
 from workers.periodic.table import PERIODIC_JOBS
@@ -160,7 +160,7 @@ def test_a_slow_job_delays_no_other_job_and_runs_once_at_a_time(client, tick, ru
 
     def work():
         entered.append(1)
-        leave.wait(10)
+        leave.wait(PATIENCE_S)
 
     slow = PeriodicJob("slow", 60, work, slow=True)
     clock = PeriodicScheduler(client, (slow, tick))

@@ -14,6 +14,7 @@ from models.store.store import connection
 from models.tables.events import Event, Receipt, list_reasons
 from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
+from tests.support.polling import PATIENCE_S
 
 
 def test_dead_bodies_and_alerts_are_in_one_list_in_the_order_of_acceptance(world, now):
@@ -121,7 +122,7 @@ def test_a_dead_letter_with_a_deleted_owner_can_be_dropped_but_not_replayed(worl
 def test_a_dead_letter_is_replayed_once_by_simultaneous_requests(world, now):
     add_dead_letter_body(world, now)
     add_dead_letter_alert(world, now)
-    selection, barrier, counts = dead_letters.list_keys(), threading.Barrier(4, timeout=10), []
+    selection, barrier, counts = dead_letters.list_keys(), threading.Barrier(4, timeout=PATIENCE_S), []
 
     def replay():
         with connection():

@@ -13,7 +13,7 @@ from models.store.limits import MAX_CONNECTIONS, WEB, Use
 from models.store.opening import open_store
 from models.store.store import STORE_ERRORS, connection, db, store
 from tests.support import stores
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has no connections")
 
@@ -40,7 +40,7 @@ def test_a_request_does_not_fail_after_the_server_closed_idle_connections(empty_
     def work():
         with connection():
             db.execute_sql("select 1")
-            barrier.wait(10)
+            barrier.wait(PATIENCE_S)
 
     run_in_threads(8, work)
     end_all_connections(home)

@@ -9,6 +9,7 @@ from models.store import own_transaction
 from models.store.store import STORE_ERRORS, connection, db
 from models.tables.accounts import Account
 from tests.support import stores
+from tests.support.polling import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has one writer")
 
@@ -57,7 +58,7 @@ def test_its_settings_end_with_it(world):
 
     def read_settings():
         with connection():
-            all_open.wait(10)
+            all_open.wait(PATIENCE_S)
             return db.execute_sql(f"SELECT {names}").fetchone()
 
     with ThreadPoolExecutor(all_open.parties) as threads:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from models.store.write_lock import LockFile, LockTimeoutError, WriteLock
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_lock_is_passed_on_as_soon_as_it_is_free(lock, other):
         acquired = pool.submit(lock.acquire, 30.0)
         wait_until(lambda: count_lock_threads() == 1)
         other.unlock()
-        acquired.result(timeout=10).unlock()
+        acquired.result(timeout=PATIENCE_S).unlock()
 
     assert other.lock_if_free()
 
@@ -77,7 +77,7 @@ def test_a_new_caller_takes_over_the_place_of_one_that_gave_up(lock, other):
     with ThreadPoolExecutor(1) as pool:
         acquired = pool.submit(lock.acquire, 30.0)
         other.unlock()
-        acquired.result(timeout=10).unlock()
+        acquired.result(timeout=PATIENCE_S).unlock()
 
     # If the new caller found the lock free, the thread of the first one gets it now, and releases it at once.
     wait_until(other.lock_if_free)

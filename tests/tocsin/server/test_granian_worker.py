@@ -14,7 +14,7 @@ import pytest
 
 from pipeline.sources.table import SOURCES
 from runtime.settings import load
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.web.server import Server, read_answer, run_server
 from tocsin.server import bodies, connection_limits, connections, granian_worker, shares
 from tocsin.server.listening import BACKLOG
@@ -440,7 +440,7 @@ def test_the_application_sees_that_the_client_has_left(run_server, body):
     server.app = check_client
     with server.connect() as sock:
         sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        assert entered.wait(20)
+        assert entered.wait(PATIENCE_S)
     wait_until(lambda: len(seen) == 2)
 
     assert seen == [False, True]

@@ -11,6 +11,7 @@ from models.tables.accounts import RateLimit, User
 from models.tables.notifications import Message
 from models.tables.users import ContactCode, ContactMethod
 from tests.support import stores
+from tests.support.polling import PATIENCE_S
 from web.account import message_limits
 from web.http.resource import lock_row
 
@@ -246,7 +247,7 @@ def test_contacts_are_counted_under_the_lock_of_the_person(ask, add, world):
             request = pool.submit(add)
             with pytest.raises(TimeoutError):
                 request.result(timeout=0.5)
-        request.result(timeout=20)
+        request.result(timeout=PATIENCE_S)
 
     assert ContactMethod.select().where(ContactMethod.name == "Home").count() == 1
 

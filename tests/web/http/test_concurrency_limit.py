@@ -9,6 +9,7 @@ import pytest
 from models.store.limits import Limits
 from models.store.store import LockTimeout, connection, db, store
 from models.tables.accounts import RateLimit
+from tests.support.polling import PATIENCE_S
 from tests.support.stores import SERVER, hold_write_lock
 from web.http.concurrency_limit import LEASE_S, ConcurrencyLimit
 from web.http.errors import Throttled
@@ -121,11 +122,11 @@ def test_of_many_processes_one_gets_the_lease(world):
 
     def ask(limit):
         with connection():
-            barrier.wait(10)
+            barrier.wait(PATIENCE_S)
             try:
                 with limit.acquire(world.account):
                     entered.append(1)
-                    leave.wait(20)
+                    leave.wait(PATIENCE_S)
             except Throttled:
                 refused.release()
 

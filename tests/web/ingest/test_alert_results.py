@@ -13,7 +13,7 @@ from models.store.peewee_internals import count_used_connections
 from models.store.store import db
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.rules import add_router, add_router_rule
 from tocsin.server import granian_worker
 from tocsin.server.listening import BACKLOG
@@ -209,7 +209,7 @@ def test_a_store_may_fail_for_a_moment(send, world, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(alert_results, "find_results", fail)
         pending = send(get_path("generic", world))
-        assert failed.wait(10)
+        assert failed.wait(PATIENCE_S)
     process_lane.run(world.service.id)
 
     assert pending.end().json["incident"] == 1

@@ -16,7 +16,7 @@ from models.store.store import store
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from web.ingest import events, group_commit
 from workers.alerts import process_lane
 from workers.periodic import retention
@@ -168,7 +168,7 @@ def test_simultaneous_requests_share_a_commit(app, world, monkeypatch):
     def commit_slowly(group):
         groups.append(len(group))
         if len(groups) == 1:
-            may_commit.wait(10)
+            may_commit.wait(PATIENCE_S)
         real(group)
 
     monkeypatch.setattr(group_commit, "_store_group", commit_slowly)

@@ -16,6 +16,7 @@ from models.tables.routers import GlobalRouter
 from models.tables.teams import Team
 from tests.support.contract.described import described
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
+from tests.support.polling import PATIENCE_S
 from web.operations import dead_letters as views
 
 __all__ = ["described"]
@@ -172,7 +173,7 @@ def test_a_second_replay_is_not_found(ask, world, now):
 
 def test_only_one_of_two_simultaneous_replays_succeeds(app, world, now, monkeypatch):
     body = add_dead_letter_body(world, now)
-    found, barrier = views._access, threading.Barrier(2, timeout=10)
+    found, barrier = views._access, threading.Barrier(2, timeout=PATIENCE_S)
 
     def list_both(dead_letter_id):
         one = found(dead_letter_id)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.rules import action, add_rule
 from tests.support.web.simulate_requests import DISK, SIMULATE, simulate
 from tocsin.server import granian_worker
@@ -67,7 +67,7 @@ def test_a_simulation_uses_no_cpu_time_after_its_client_left(connect, world, mon
         entered.clear()
         with contextlib.closing(connect()) as sock:
             sock.sendall(request)
-            assert entered.wait(20)
+            assert entered.wait(PATIENCE_S)
             started = time.process_time()
             while not leaves and sock.recv(65536):
                 pass

@@ -13,7 +13,7 @@ from models.store.store import connection, db
 from models.store.store import store as opened_store
 from models.tables.events import Event, Receipt, list_reasons
 from models.tables.services import Integration
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from workers.alerts import process_lane
 from workers.periodic import missing_heartbeats
 
@@ -238,7 +238,7 @@ def test_a_change_waits_for_the_lane_that_uses_the_old_period(ask, made, setting
         with connection(), store.write_transaction():
             lock_service(world.service.id)
             holds.set()
-            leave.wait(10)
+            leave.wait(PATIENCE_S)
             late = opened_store().now() + timedelta(days=1)
             Integration.update(expected_at=late).execute()
         db.close()

@@ -20,7 +20,7 @@ from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.services import Integration
 from schedules.outages import Coverage, Outage
 from tests.support.alerts import accept
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from workers.alerts import process_lane, process_router
 from workers.periodic import missing_heartbeats, outages
 
@@ -190,7 +190,7 @@ def locked_lane(expecting_world, store):
         with connection(), store.write_transaction():
             lock_service(expecting_world.service.id)
             holds.set()
-            leave.wait(10)
+            leave.wait(PATIENCE_S)
         db.close()
 
     lane = threading.Thread(target=hang)

@@ -23,7 +23,7 @@ from pipeline import incidents
 from tests.support import stores
 from tests.support.alert_sequences import ProcessingMode, patch_processing
 from tests.support.alerts import accept, list_rows
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.scenarios.timers import MINUTE
 from tests.support.stores import get_url
 from tests.support.world import World
@@ -267,8 +267,8 @@ def test_a_lane_releases_its_locks_before_it_locks_a_childs_service(world, secon
             works = pool.submit(lane)
             wait_until(lambda: is_waiting(2))
             merge(parent.id, child.id, at=now)
-        works.result(timeout=10)
-        looks.result(timeout=10)
+        works.result(timeout=PATIENCE_S)
+        looks.result(timeout=PATIENCE_S)
 
     assert trees == [{parent.id, child.id}]
     assert Incident.get_by_id(child.id).title == "moved by its lane"

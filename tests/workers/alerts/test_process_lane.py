@@ -29,6 +29,7 @@ from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept, list_rows
 from tests.support.large_groups import build_body
+from tests.support.polling import PATIENCE_S
 from tests.support.rules import accept_from_router, add_router, add_router_rule
 from tests.support.scenarios.segments import build_segments_with
 from tests.support.scenarios.sla import sla
@@ -428,12 +429,12 @@ def test_a_lane_that_opens_incidents_delays_no_other_lane_of_its_account(world, 
         with connection(), store.write_transaction():
             run_lane(world)
             holds.set()
-            leave.wait(10)
+            leave.wait(PATIENCE_S)
         db.close()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert holds.wait(10)
+    assert holds.wait(PATIENCE_S)
     db.execute_sql("SET lock_timeout = '1s'")
     run_lane(other)
     db.execute_sql("SET lock_timeout = DEFAULT")

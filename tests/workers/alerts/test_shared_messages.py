@@ -15,6 +15,7 @@ from models.write.shared_messages import HOLD
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.large_groups import build_body, run_piece, set_piece_size
+from tests.support.polling import PATIENCE_S
 from tests.support.rules import add_router, add_router_rule
 from workers.alerts import pieces, process_lane, process_router
 from workers.alerts.batches import BatchSize
@@ -220,7 +221,7 @@ def separately(store):
             return function(*arguments)
 
     with ThreadPoolExecutor(1) as pool:
-        yield lambda *arguments: pool.submit(call, *arguments).result(timeout=20)
+        yield lambda *arguments: pool.submit(call, *arguments).result(timeout=PATIENCE_S)
 
 
 def test_the_last_piece_of_a_router_waits_for_no_service(world, now, store, clock, enqueued, separately):

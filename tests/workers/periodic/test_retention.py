@@ -24,6 +24,7 @@ from models.tables.timers import Timer
 from runtime.settings import load
 from tests.support import stores
 from tests.support.alerts import accept
+from tests.support.polling import PATIENCE_S
 from web.account import message_limits
 from web.http import rate_limit
 from workers import steps
@@ -380,5 +381,5 @@ def test_a_stopped_process_ends_the_clean_up(world, now, monkeypatch):
 def test_a_row_that_somebody_changes_now_stays(world, resolved, now):
     with ThreadPoolExecutor(1) as pool, store().write_transaction():
         store().for_update(Incident.select()).execute()
-        pool.submit(clean_up, now + 400 * DAY).result(timeout=20)
+        pool.submit(clean_up, now + 400 * DAY).result(timeout=PATIENCE_S)
         assert Incident.select(peewee.fn.COUNT(Incident.id)).scalar() == 1

@@ -20,6 +20,7 @@ from runtime import metrics
 from runtime.metrics import Counters
 from tests.support import stores
 from tests.support.alerts import accept
+from tests.support.polling import PATIENCE_S
 from tests.support.scenarios.incident_log import list_log_reasons
 from tests.support.scenarios.sla import sla
 from tests.support.scenarios.timers import (
@@ -263,7 +264,7 @@ def test_a_locked_service_is_left_to_the_next_audit(world, other_service, now, m
     with ThreadPoolExecutor(1) as pool:
         with store().write_transaction():
             lock_services([world.service.id])
-            pool.submit(audit.audit, now).result(timeout=10)
+            pool.submit(audit.audit, now).result(timeout=PATIENCE_S)
         assert list_pending_timers() == before[1:]
 
     audit.audit(now)

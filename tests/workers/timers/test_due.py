@@ -12,7 +12,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.timers import Timer
 from tests.support import stores
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.scenarios.timers import MINUTE, open_incidents, other_service, set_policy
 from workers.alerts.batches import BatchSize
 from workers.timers import due, fire
@@ -90,7 +90,7 @@ def test_a_pass_ends_when_only_locked_services_are_left(world, now, monkeypatch)
     open_incidents(world, now, "a")
     with ThreadPoolExecutor(1) as pool, store().write_transaction():
         lock_services([world.service.id])
-        assert pool.submit(fire.fire_due, now + 5 * MINUTE).result(timeout=10) == 0
+        assert pool.submit(fire.fire_due, now + 5 * MINUTE).result(timeout=PATIENCE_S) == 0
     assert fire.fire_due(now + 5 * MINUTE) == 1
 
 
@@ -112,7 +112,7 @@ def test_a_busy_service_gets_its_turn_beside_a_locked_one(world, other_service, 
     with ThreadPoolExecutor(1) as pool, store().write_transaction():
         lock_services([world.service.id])
         first_pass = pool.submit(run_passes, 1, now + 7 * MINUTE)
-        assert first_pass.result(timeout=20) == 1
+        assert first_pass.result(timeout=PATIENCE_S) == 1
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
@@ -143,4 +143,4 @@ def test_a_service_that_is_locked_for_long_does_not_delay_others(world, other_se
             wait_until(lambda: len(conflicts) > 4)
             clock[0] += MINUTE
             wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).exists())
-        assert fired.result(timeout=10) == 2
+        assert fired.result(timeout=PATIENCE_S) == 2

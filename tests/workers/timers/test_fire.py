@@ -16,7 +16,7 @@ from models.tables.services import Service
 from models.tables.timers import Timer
 from tests.support import stores
 from tests.support.alerts import accept
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.scenarios.timers import (
     MINUTE,
     failing_for,
@@ -244,7 +244,7 @@ def test_a_locked_lane_is_skipped_first_and_waited_for_later(world, other_servic
             fired = pool.submit(fire.fire_due, now + 6 * MINUTE)
             wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).count() == 1)
             assert not fired.done()
-        assert fired.result(timeout=10) == 2
+        assert fired.result(timeout=PATIENCE_S) == 2
 
 
 def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):

@@ -22,7 +22,7 @@ from models.tables.routers import GlobalRouter
 from models.tables.services import Integration
 from runtime.settings import load
 from tests.support.mail_server import start_mailbox
-from tests.support.polling import wait_until
+from tests.support.polling import PATIENCE_S, wait_until
 from tests.support.processes import find_free_port
 from tests.support.relays import certificate
 from tests.support.stores import SERVER
@@ -333,11 +333,11 @@ def lock_store():
     with ThreadPoolExecutor() as threads:
         locked = threads.submit(lock)
         try:
-            assert is_locked.wait(10)
+            assert is_locked.wait(PATIENCE_S)
             yield
         finally:
             may_end.set()
-        locked.result(10)
+        locked.result(PATIENCE_S)
 
 
 def test_while_nothing_can_be_stored_the_sender_must_send_the_mail_again(client, to, monkeypatch):
@@ -539,12 +539,12 @@ def test_what_is_no_command_does_not_prolong_a_connection(start):
 
 
 def test_a_mail_may_take_longer_than_a_command(start, to):
-    with smtplib.SMTP("127.0.0.1", start(MailLimits(command_seconds=0.3)), timeout=30) as client:
+    with smtplib.SMTP("127.0.0.1", start(MailLimits(command_seconds=1.0)), timeout=30) as client:
         client.ehlo()
         client.mail("a@example.org")
         client.rcpt(to)
         assert client.docmd("DATA")[0] == 354
-        client.sock.settimeout(0.6)
+        client.sock.settimeout(1.5)
         with pytest.raises(TimeoutError):
             client.sock.recv(100)
         client.sock.settimeout(30)
@@ -657,7 +657,7 @@ def test_a_mail_that_is_being_stored_is_answered_before_the_server_stops(home, w
 
     def accept_later(*arguments):
         is_storing.set()
-        assert may_store.wait(10)
+        assert may_store.wait(PATIENCE_S)
         return accept(*arguments)
 
     monkeypatch.setattr(Acceptance, "accept", accept_later)
@@ -668,12 +668,12 @@ def test_a_mail_that_is_being_stored_is_answered_before_the_server_stops(home, w
         smtplib.SMTP("127.0.0.1", settings.mail_in_port, timeout=30) as client,
     ):
         sent = threads.submit(send, client, to, build())
-        assert is_storing.wait(10)
+        assert is_storing.wait(PATIENCE_S)
         stopped = threads.submit(server.stop)
         wait_until(lambda: server._stopping.is_set())
         may_store.set()
 
-        assert sent.result(10)[0] == 250
+        assert sent.result(PATIENCE_S)[0] == 250
         assert client.getreply()[0] == 421
-        stopped.result(10)
+        stopped.result(PATIENCE_S)
     assert Receipt.select().count() == 1

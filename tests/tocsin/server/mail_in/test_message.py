@@ -43,10 +43,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
 def test_the_work_for_a_hostile_mail_has_a_bound(raw):
-    began = time.process_time()
+    began = time.thread_time()
     read_mail(raw[:MAX_BYTES], "a@example.org")
 
-    assert time.process_time() - began < MAX_CPU_S
+    assert time.thread_time() - began < MAX_CPU_S
 
 
 HEADERS = ["Subject", "From", "Date", "Content-Type", "Content-Transfer-Encoding", "Message-ID", "References"]

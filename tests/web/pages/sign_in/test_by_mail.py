@@ -13,6 +13,7 @@ from models.tables.changes import Change
 from models.tables.notifications import Message
 from models.tables.sign_in import SignInLink
 from runtime.settings import load
+from tests.support.polling import PATIENCE_S
 from tests.support.relays import relay
 from web.account import message_limits
 from web.pages.sign_in import by_mail
@@ -31,7 +32,7 @@ def request_link(browser, address):
     browser.get("/sign-in/")
     answer = browser.post("/sign-in/mail/", address=address)
     # The one thread has written all mails.
-    by_mail._thread.submit(int).result(10)
+    by_mail._thread.submit(int).result(PATIENCE_S)
     return answer
 
 
@@ -126,7 +127,7 @@ def test_the_answer_does_not_depend_on_the_mail(browser, with_relay, statements)
         assert Message.select().count() == 0
     finally:
         may_go_on.set()
-    by_mail._thread.submit(int).result(10)
+    by_mail._thread.submit(int).result(PATIENCE_S)
 
     assert found[0] == found[1]
     assert Message.select().count() == 1

@@ -11,6 +11,7 @@ from models.sign_in import links, passwords, people
 from models.store.store import store
 from models.tables.accounts import Token
 from models.tables.sign_in import Passkey, Password, Session
+from tests.support.polling import PATIENCE_S
 from tests.support.web.browser import PageBrowser
 from tocsin.commands.writing import COMMAND
 from web.pages import join
@@ -162,7 +163,7 @@ def test_no_session_of_the_old_password_outlives_the_new_one(sign_in, app, world
         return make_hash(password)
 
     def sign_in_meanwhile(browser, password):
-        assert is_hashing.wait(10)
+        assert is_hashing.wait(PATIENCE_S)
         return browser.post("/sign-in/", address="alice@example.org", password=password)
 
     monkeypatch.setattr(passwords, "make_hash", make)
