@@ -9,7 +9,7 @@ from flask import Response, make_response, render_template, request
 
 from models.domain.channels import DELIVERY_CHANNELS
 from models.tables.accounts import get_display_name
-from pipeline.messages.times import format_clock, format_time
+from pipeline.messages.times import format_time
 from web.http.auth import now, viewer
 from web.http.errors import ApiError
 from web.http.fields import parse_moment
@@ -31,14 +31,6 @@ CHANNEL_TITLES = {spec.name: spec.title for spec in DELIVERY_CHANNELS.values()}
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self';"
     " manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-
-# The pages of the menu: path, the beginning of the paths below it, title.
-MENU = (
-    ("/", "/incidents/", "Incidents"),
-    ("/why/", "/why/", "Why"),
-    ("/on-call/", "/on-call/", "On call"),
-    ("/figures/", "/figures/", "Figures"),
 )
 
 
@@ -89,13 +81,11 @@ def render(
         f"console/{template}",
         prefix=build_url(""),
         static=get_path,
-        menu=MENU,
         path=request.path,
         theme=get_theme(),
         me=get_display_name(viewer().user),
         etag=etag,
         moment=format_moment,
-        clock=format_hours,
         channel_titles=CHANNEL_TITLES,
         now=now(),
         **(more or {}),
@@ -128,10 +118,6 @@ def format_moment(at: object) -> str:
 def format_moment_for_all(at: datetime) -> str:
     """Return a time in the person's time zone, for other readers too."""
     return format_time(at, viewer().user.time_zone)
-
-
-def format_hours(at: object) -> str:
-    return "" if at is None else format_clock(_read(at), viewer().user.time_zone)
 
 
 def _read(at: object) -> datetime:

@@ -96,7 +96,7 @@ def test_charlie_does_not_see_schedules_of_another_team(sign_in, nights):
 def test_a_schedule_is_a_picture_and_a_table(sign_in, nights, view):
     text = sign_in("bob").get(f"/on-call/{nights.unique_id}/?view={view}").text
 
-    assert text.count("<svg") == {"week": 1, "month": 5}[view]
+    assert text.count('<svg class="strip"') == {"week": 1, "month": 5}[view]
     assert "<td>Nights</td>" in text
     # A shift in one short cell: a table of full times is wider than a phone.
     assert re.search(r"<td>\w{3} \d+ \w{3} \d\d:\d\d to \w{3} \d+ \w{3} \d\d:\d\d</td>", text)
