@@ -47,7 +47,7 @@ def load() -> Incident:
 def test_at_three_in_the_morning_alice_acknowledges(sign_in, world, size):
     page = sign_in(world.alice, size)
     page.goto("/")
-    page.get_by_role("link", name="#1 Disk full on db1").click()
+    page.get_by_role("link", name="Disk full on db1").click()
     page.get_by_role("button", name="Acknowledge").click()
 
     expect(page.get_by_text("acknowledged", exact=True).first).to_be_visible()

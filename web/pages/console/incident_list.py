@@ -5,6 +5,7 @@ last change.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -29,6 +30,9 @@ from web.pages import forms
 from web.pages.base import redirect_to
 from web.pages.console.operations import call
 from web.pages.console.page import answer_unchanged, build_etag, is_known, refuse, render
+from web.pages.look.bar import count_open
+from web.pages.look.incident_rows import find_next, get_level, load_alert_figures
+from web.pages.look.on_call_strip import load_strip
 
 PAGE_SIZE = 50
 # A count stops here: to count 100,000 incidents takes longer than to show the page.
@@ -65,6 +69,8 @@ def show() -> Response:
         username=viewer().user.username,
         newer=_build_address(page.number - 1) if page.number > 1 else "",
         older=_build_address(page.number + 1) if len(changes) > page.size else "",
+        strip=load_strip(),
+        tabs=_list_tabs(chosen),
         done=forms.read_done(),
     )
 
@@ -74,6 +80,27 @@ def _read_filter() -> dict[str, Any]:
     asked = {name: value for name, value in filters.read_parameters().items() if value not in ("", [""])}
     asked = {name: asked[name] for name in asked if name in filters.FILTER.fields}
     return {"status": filters.OPEN, **serialization.load(filters.FILTER, asked)}
+
+
+def _list_tabs(chosen: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return the ready filters above the list, with their counts: the present one is marked."""
+    counts, me = count_open(), viewer().user.username
+    mine = {"user_ids": [me]}
+    return [
+        {
+            "name": name,
+            "count": count,
+            "query": urlencode(query, doseq=True),
+            "is_present": {"status": filters.OPEN, **query} == chosen,
+        }
+        for name, count, query in (
+            ("Open", counts.text, {}),
+            ("Mine", "", mine),
+            ("Triggered", str(counts.triggered), {"status": int(IncidentStatus.TRIGGERED)}),
+            ("Acknowledged", str(counts.acknowledged), {"status": int(IncidentStatus.ACKNOWLEDGED)}),
+            ("Resolved", "", {"status": int(IncidentStatus.RESOLVED)}),
+        )
+    ]
 
 
 def _load_changes(found: "peewee.ModelSelect[Incident]", page: paging.Page) -> list[tuple[int, ...]]:
@@ -113,7 +140,16 @@ def _load_rows(numbers: list[int]) -> list[dict[str, object]]:
     by_incident = defaultdict(list)
     for row, name in tags.tuples():
         by_incident[row].append(name)
-    shown = {incident.id: _describe(incident, by_incident[incident.id]) for incident in incidents}
+    figures, following = load_alert_figures(numbers), find_next(numbers)
+    shown = {
+        incident.id: {
+            **_describe(incident, by_incident[incident.id]),
+            "level": get_level(figures.get(incident.id), incident.status, incident.urgency),
+            "alerts": figures[incident.id].count if incident.id in figures else 0,
+            "next": following.get(incident.id),
+        }
+        for incident in incidents
+    }
     return [shown[number] for number in numbers if number in shown]
 
 
