@@ -5,9 +5,8 @@ note, in the name of the recipient ("by link"), and redirects to the page. The p
 and loads nothing. Its only script adds the browser to the person's contacts (web/pages/browser_push.py).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import urlsplit
 
 import peewee
@@ -26,7 +25,6 @@ from models.tables.notifications import Notification
 from models.tables.services import Service
 from pipeline.messages.content import ACTIONS
 from pipeline.messages.incidents import list_labels
-from pipeline.messages.times import format_time
 from pipeline.sources.reading.cleaning import clean_text, clean_url
 from web.http.auth import now
 from web.http.errors import Forbidden, NotFound
@@ -36,6 +34,7 @@ from web.incidents.notes import write_note
 from web.pages.base import render_page
 from web.pages.browser_push import build_paths, is_fresh, subscribe
 from web.pages.link_rights import may_use
+from web.pages.look.incident_rows import NOBODY, find_following, find_next, get_level, load_alert_figures
 
 # Enough for the screen of a phone; the interface has all alerts and log entries.
 MAX_ALERTS = 10
@@ -53,9 +52,8 @@ class OpenedLink:
     user: User
     incident: Incident
     may_act: bool
-
-    def moment(self, at: datetime) -> str:
-        return format_time(at, self.user.time_zone)
+    # Why the person was notified.
+    reason: Reason
 
 
 def show(token: str) -> Response:
@@ -128,7 +126,8 @@ def _open_link(token: str) -> OpenedLink | Response:
     user, incident = notification.user, notification.incident
     if not may_use(user, incident, "incident_read", now()):
         return render_page("gone.html", 404, expired=False)
-    return OpenedLink(user, incident, may_use(user, incident, "incident_write", now()))
+    may_act = may_use(user, incident, "incident_write", now())
+    return OpenedLink(user, incident, may_act, notification.reason)
 
 
 def _explain(action: str, by: str) -> Reason:
@@ -142,6 +141,7 @@ def _render_incident(opened: OpenedLink, token: str) -> Response:
     push = build_paths(f"/i/{token}/browser/") if is_fresh(token) else None
     status = IncidentStatus(incident.status)
     assignee = User.get_or_none(User.id == incident.assigned_to_id)
+    figures = load_alert_figures([incident.id]).get(incident.id)
     return render_page(
         "incident.html",
         200,
@@ -150,17 +150,23 @@ def _render_incident(opened: OpenedLink, token: str) -> Response:
         service=incident.service.name if incident.service else None,
         status=status.name.lower(),
         urgency=Urgency(incident.urgency).name.lower(),
-        since=opened.moment(incident.creation_date),
+        time_zone=opened.user.time_zone,
+        figures=figures,
+        level=get_level(figures, incident.status, incident.urgency),
+        following=find_following(incident, opened.user.id),
+        upcoming=find_next([incident.id], opened.user.id).get(incident.id, NOBODY),
+        is_own=incident.assigned_to_id == opened.user.id,
+        reason=str(opened.reason),
         assignee=get_display_name(assignee) if assignee else None,
         reader=get_display_name(opened.user),
         is_resolved=status is IncidentStatus.RESOLVED,
         buttons=[word for word, (_, states) in ACTIONS.items() if opened.may_act and status in states],
-        alerts=[build_alert(row, opened.moment) for row in list_alerts(incident)],
+        alerts=[build_alert(row) for row in list_alerts(incident)],
         may_act=opened.may_act,
         note_limit=NOTE_LIMIT,
-        notes=[_build_note(opened, row) for row in list_notes(incident)],
+        notes=[_build_note(row) for row in list_notes(incident)],
         notifications=_list_notifications(opened),
-        log=[_build_entry(opened, row) for row in _list_log(incident)],
+        log=[_build_entry(row) for row in _list_log(incident)],
     )
 
 
@@ -170,15 +176,15 @@ def list_alerts(incident: Incident, limit: int = MAX_ALERTS) -> "peewee.ModelSel
     return query.order_by(Event.id.desc()).limit(limit)
 
 
-def build_alert(event: Event, format_moment: Callable[[datetime], str]) -> dict[str, object]:
+def build_alert(event: Event) -> dict[str, object]:
     """Return what a page says about an alert. Links of the source lead to http and https only."""
     return {
         "message": event.message,
         "summary": event.summary,
         "level": AlertType(event.alert_type).name.lower(),
-        "at": format_moment(event.creation_date),
+        "at": event.creation_date,
         "trace_id": event.receipt.trace_id,
-        "began": format_moment(event.source_at) if event.source_at else "",
+        "began": event.source_at,
         "labels": list_labels(event.alert.get("payload")),
         "urls": _list_links(event.alert.get("urls"), "link_text", "link_url"),
         "images": _list_links(event.alert.get("images"), "image_text", "image_src"),
@@ -198,20 +204,17 @@ def list_notes(incident: Incident, most: int = MAX_NOTES) -> "peewee.ModelSelect
     return query.where(IncidentNote.incident == incident).order_by(IncidentNote.id.desc()).limit(most)
 
 
-def _build_note(opened: OpenedLink, row: IncidentNote) -> dict[str, str]:
+def _build_note(row: IncidentNote) -> dict[str, object]:
     by = get_display_name(row.user) if row.user else "a rule"
-    return {"at": opened.moment(row.creation_date), "by": by, "note": row.note}
+    return {"at": row.creation_date, "by": by, "note": row.note}
 
 
-def _list_notifications(opened: OpenedLink) -> list[dict[str, str]]:
+def _list_notifications(opened: OpenedLink) -> list[dict[str, object]]:
     """List the last notifications of the incident, each with its outcome, oldest first."""
     last = Notification.select(Notification.id).where(Notification.incident == opened.incident)
     rows = [row.id for row in last.order_by(Notification.id.desc()).limit(MAX_NOTIFICATIONS)]
     entries = load_notification_entries(Notification.id.in_(rows))
-    return [
-        {"at": opened.moment(row.done_at or row.not_before), "sentence": entry["sentence"]}
-        for row, entry in entries
-    ]
+    return [{"at": row.done_at or row.not_before, "sentence": entry["sentence"]} for row, entry in entries]
 
 
 def _list_log(incident: Incident) -> "peewee.ModelSelect[IncidentLog]":
@@ -219,5 +222,5 @@ def _list_log(incident: Incident) -> "peewee.ModelSelect[IncidentLog]":
     return query.order_by(IncidentLog.id.desc()).limit(MAX_LOG_ENTRIES)
 
 
-def _build_entry(opened: OpenedLink, row: IncidentLog) -> dict[str, str]:
-    return {"at": opened.moment(row.at), "what": row.what, "reason": str(row.reason)}
+def _build_entry(row: IncidentLog) -> dict[str, object]:
+    return {"at": row.at, "what": row.what, "reason": str(row.reason)}

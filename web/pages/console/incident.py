@@ -8,9 +8,6 @@ import peewee
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urgency
-from models.load.incident_states import load_states
-from models.load.lane import ConfigKeys, load_incident_config
-from models.load.simulation import load_open_incident
 from models.reports import incident_timeline
 from models.store.fields import Table
 from models.store.store import store
@@ -18,15 +15,16 @@ from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentResponder, IncidentTask
 from models.tables.notifications import Notification
 from pipeline.messages.content import ACTIONS
-from pipeline.simulation.next_messages import NextMessages, find_next_messages
 from web.http import access
-from web.http.auth import now, viewer
+from web.http.auth import viewer
+from web.http.errors import Forbidden
 from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.console.operations import call, call_if_allowed
 from web.pages.console.page import answer_unchanged, build_etag, format_moment, is_known, render
-from web.pages.console.timeline import add_sentences
+from web.pages.console.timeline import add_sentences, group_by_second
 from web.pages.linked_incident import build_alert, list_alerts, list_notes
+from web.pages.look.incident_rows import NOBODY, find_following, find_next, get_level, load_alert_figures
 
 MAX_ALERTS = 20
 MAX_ENTRIES = 100
@@ -42,6 +40,8 @@ def show(incident: str) -> Response:
     if is_known(etag):
         return answer_unchanged(etag)
     fill([row])
+    figures = load_alert_figures([row.id]).get(row.id)
+    may_act = _may_change(row)
     return render(
         "incident.html",
         etag=etag,
@@ -50,16 +50,31 @@ def show(incident: str) -> Response:
         urgency=Urgency(row.urgency).name.lower(),
         assignee=get_display_name(row.assigned_to) if row.assigned_to else "",
         seen=orjson.dumps(describe(row)).decode(),
-        buttons=[word for word, (_, states) in ACTIONS.items() if IncidentStatus(row.status) in states],
-        following=_find_next_messages(row),
-        alerts=[build_alert(each, format_moment) for each in list_alerts(row, MAX_ALERTS)],
-        timeline=_load_timeline(row),
+        buttons=[
+            word for word, (_, states) in ACTIONS.items() if may_act and IncidentStatus(row.status) in states
+        ],
+        following=find_following(row, viewer().user.id),
+        alerts=[build_alert(each) for each in list_alerts(row, MAX_ALERTS)],
+        timeline=group_by_second(_load_timeline(row)),
+        upcoming=find_next([row.id], viewer().user.id).get(row.id, NOBODY),
+        figures=figures,
+        level=get_level(figures, row.status, row.urgency),
+        may_act=may_act,
         max_entries=MAX_ENTRIES,
         notes=list_notes(row),
         name_user=get_display_name,
         done=forms.read_done(),
         more={**_load_details(row), **_load_choices(row)},
     )
+
+
+def _may_change(row: Incident) -> bool:
+    """Return whether the person may change the incident: then the page has its buttons and forms."""
+    try:
+        access.require_permission(viewer(), row.team_id, "incident_write")
+    except Forbidden:
+        return False
+    return True
 
 
 def _find_last_change(row: Incident) -> tuple[object, ...]:
@@ -96,16 +111,6 @@ def describe(row: Incident) -> dict[str, str]:
         "Priority": row.team_priority.name if row.team_priority else "none",
         "Snoozed until": format_moment(row.snoozed_till) or "not snoozed",
     }
-
-
-def _find_next_messages(row: Incident) -> NextMessages:
-    """Return who gets the next messages if nobody reacts."""
-    (state,) = load_states([row.id])
-    if not state.is_open or state.parent is not None:
-        return NextMessages()
-    at = now()
-    config = load_incident_config(ConfigKeys.from_incidents([state]), at)
-    return find_next_messages(load_open_incident(state, config, at), at, viewer().user.id)
 
 
 def _load_timeline(row: Incident) -> list[dict[str, object]]:

@@ -140,7 +140,7 @@ def _load_rows(numbers: list[int]) -> list[dict[str, object]]:
     by_incident = defaultdict(list)
     for row, name in tags.tuples():
         by_incident[row].append(name)
-    figures, following = load_alert_figures(numbers), find_next(numbers)
+    figures, following = load_alert_figures(numbers), find_next(numbers, viewer().user.id)
     shown = {
         incident.id: {
             **_describe(incident, by_incident[incident.id]),

@@ -16,10 +16,11 @@ from models.domain.facts import OnCallConfig
 from models.load import timers
 from models.load.incident_states import load_states
 from models.load.lane import ConfigKeys, load_incident_config
-from models.load.simulation import load_many_open
+from models.load.simulation import load_many_open, load_open_incident
 from models.tables.events import Event
-from pipeline.simulation.next_messages import find_next_messages
-from web.http.auth import now, viewer
+from models.tables.incidents import Incident
+from pipeline.simulation.next_messages import NextMessages, find_next_messages
+from web.http.auth import now
 
 # Incidents of one page for which the next person is computed: of each about a millisecond. The first ones of
 # the list. The configuration of each team takes some statements.
@@ -75,17 +76,26 @@ def get_level(figures: AlertFigures | None, status: int, urgency: int) -> str:
     return (figures and figures.level) or BY_URGENCY[Urgency(urgency)]
 
 
-def find_next(rows: Sequence[int]) -> dict[int, Next]:
+def find_following(row: Incident, reader: int) -> NextMessages:
+    """Return who gets the next messages about an incident if nobody reacts. `reader` is a person's row."""
+    (state,) = load_states([row.id])
+    if not state.is_open or state.parent is not None:
+        return NextMessages()
+    config = load_incident_config(ConfigKeys.from_incidents([state]), now())
+    return find_next_messages(load_open_incident(state, config, now()), now(), reader)
+
+
+def find_next(rows: Sequence[int], reader: int) -> dict[int, Next]:
     """Return what happens next with these open incidents, by row number. Others are absent."""
     states = {state.row or 0: state for state in load_states(rows) if state.is_open and state.parent is None}
     shown = [states[row] for row in rows if row in states]
     triggered = [state for state in shown if state.status == IncidentStatus.TRIGGERED]
-    found = _compute(triggered[:MAX_COMPUTED])
+    found = _compute(triggered[:MAX_COMPUTED], reader)
     others = [state for state in shown if state.row not in found]
     return found | _read_timers(others)
 
 
-def _compute(states: Sequence[IncidentState]) -> dict[int, Next]:
+def _compute(states: Sequence[IncidentState], reader: int) -> dict[int, Next]:
     """Return who gets the next message about these incidents, by the rules of a simulation."""
     by_team = defaultdict(list)
     for state in states:
@@ -97,7 +107,7 @@ def _compute(states: Sequence[IncidentState]) -> dict[int, Next]:
     facts = load_many_open([each for group in chosen.values() for each in group], configs, now())
     found: dict[int, Next] = {}
     for each in facts:
-        following = find_next_messages(each, now(), viewer().user.id)
+        following = find_next_messages(each, now(), reader)
         if following.messages:
             last = following.messages[-1]
             found[each.incident.row or 0] = Next("people", last.at, last.people)
