@@ -8,7 +8,6 @@ from flask import Response, request
 
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
-from pipeline.messages.times import WEEKDAYS
 from schedules.oncall.local_time import get_zone_or_utc, to_local
 from schedules.oncall.swaps import HeldShift
 from web.http import access
@@ -30,6 +29,7 @@ from web.pages.console.incident import MAX_CHOICES, list_people, name_person
 from web.pages.console.local_times import MAX_YEAR, MIN_YEAR, is_near, read_local
 from web.pages.console.operations import call, describe_refusal
 from web.pages.console.page import redirect_done, render
+from web.pages.look.refusals import place
 
 
 class Timeline(TypedDict):
@@ -122,7 +122,7 @@ def _describe_person(shift: ShownShift) -> dict[str, str]:
 
 def show_schedule(schedule_id: str) -> Response:
     """Show a schedule as a picture and a table, with a form for an override."""
-    return _render_schedule(access_schedule(schedule_id), {}, [])
+    return _render_schedule(access_schedule(schedule_id), {}, ([], {}))
 
 
 def add_override(schedule_id: str) -> Response:
@@ -134,7 +134,7 @@ def add_override(schedule_id: str) -> Response:
         body = {"user": form["user"], "start_time": start.isoformat(), "end_time": end.isoformat()}
         call("create_schedule_override", body, team_id=row.team.unique_id, schedule_id=row.unique_id)
     except ApiError as error:
-        return _render_schedule(row, form, describe_refusal(error), error.status)
+        return _render_schedule(row, form, place(error, form), error.status)
     return redirect_done(f"/on-call/{row.unique_id}/", "The override was added.")
 
 
@@ -158,7 +158,9 @@ def _list_open_gaps(row: Schedule, timeline: Timeline) -> list[tuple[datetime, d
     return [gap for gap in found if gap[0] < gap[1]]
 
 
-def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], code: int = 200) -> Response:
+def _render_schedule(
+    row: Schedule, form: dict[str, str], refusal: tuple[list[str], dict[str, str]], code: int = 200
+) -> Response:
     view = request.args.get("view", "week")
     if view not in VIEWS:
         raise NotFound
@@ -201,7 +203,8 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
         other_choices=_choose(of_others, names),
         me_username=viewer().user.username,
         form=form,
-        problems=problems,
+        problems=refusal[0],
+        at_fields=refusal[1],
         done=forms.read_done(),
     )
 
@@ -252,14 +255,14 @@ def _list_held(found: list[ShownShift]) -> list[HeldShift]:
 
 
 def _read_first(text: str, today: date) -> date:
-    """Return the Monday of the week of this day; without a day, of this week."""
+    """Return this day; without a day, today: what has passed matters less than what comes."""
     try:
         day = date.fromisoformat(text) if text else today
     except ValueError:
         reject("from", "Must be a date, for example 2026-03-02.")
     if not is_near(day.year):
         reject("from", f"Must be from {MIN_YEAR} to {MAX_YEAR}.")
-    return day - timedelta(days=day.weekday() % len(WEEKDAYS))
+    return day
 
 
 def _list_shifts(found: list[ShownShift], first: datetime, last: datetime) -> list[PlannedShift]:

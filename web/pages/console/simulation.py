@@ -10,9 +10,10 @@ from web.http import access
 from web.http.auth import viewer
 from web.http.errors import ApiError
 from web.pages.console.local_times import read_local
-from web.pages.console.operations import call, describe_refusal
+from web.pages.console.operations import call
 from web.pages.console.page import read_form, render
 from web.pages.console.why import build_picture
+from web.pages.look.refusals import place
 
 MAX_CHOICES = 500
 FIELDS = ("integration", "message", "entity_id", "alert_type", "at")
@@ -21,7 +22,7 @@ LEVELS = ("critical", "error", "warning", "info")
 
 def show() -> Response:
     """Show the form."""
-    return _render({}, [], None)
+    return _render({}, [], {}, None)
 
 
 def run() -> Response:
@@ -30,8 +31,8 @@ def run() -> Response:
     try:
         found = call("simulate_run", _build_body(values))
     except ApiError as error:
-        return _render(values, describe_refusal(error), None, error.status)
-    return _render(values, [], found)
+        return _render(values, *place(error, FIELDS), None, error.status)
+    return _render(values, [], {}, found)
 
 
 def _build_body(values: dict[str, str]) -> dict[str, object]:
@@ -40,12 +41,15 @@ def _build_body(values: dict[str, str]) -> dict[str, object]:
     return {"integration": values.get("integration", ""), "alert": alert, **at}
 
 
-def _render(values: dict[str, str], problems: list[str], found: Any, code: int = 200) -> Response:
+def _render(
+    values: dict[str, str], problems: list[str], at_fields: dict[str, str], found: Any, code: int = 200
+) -> Response:
     return render(
         "simulation.html",
         code,
         values=values,
         problems=problems,
+        at_fields=at_fields,
         found=found,
         pictures=[build_picture(alert) for alert in found["alerts"]] if found else [],
         integrations=_list_integrations(),
