@@ -107,6 +107,7 @@ from web.pages.console import (
     why,
 )
 from web.pages.console import incident as console_incident
+from web.pages.look import components
 from web.pages.sign_in import (
     audit_list,
     by_link,
@@ -512,6 +513,7 @@ PAGES: tuple[Route, ...] = (
     # --- files of the pages --------------------------------------------------------------------------
     page("GET", "/static/<name>", static_files.show, auth=None, needs_store=False),
     page("GET", "/manifest.webmanifest", static_files.show_manifest, auth=None, needs_store=False),
+    page("GET", "/style/", components.show, permission=OWN),
     # --- incidents -----------------------------------------------------------------------------------
     page("GET", "/", incident_list.show, permission="incident_read", guest=start.show),
     page("POST", "/", incident_list.act, permission="incident_write"),

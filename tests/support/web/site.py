@@ -14,7 +14,7 @@ from tests.support.alerts import accept
 from web.app import create_app
 from workers.alerts import process_lane
 
-SIZES = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1120, "height": 720}}
+SIZES = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 800}}
 # `make pages` sets it: the folder for screenshots.
 FOLDER = "PAGES_FOLDER"
 MAX_BYTES = 100_000
@@ -24,8 +24,8 @@ def serve_site(run_server, home: Path):
     """Start a web server with Tocsin. Its address is a secure context."""
     server = run_server()
     server.url = f"http://127.0.0.1:{server.port}"
-    networks = {"TOCSIN_WEBHOOK_NETWORKS": "127.0.0.0/8"}
-    server.settings = load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": server.url, **networks})
+    more = {"TOCSIN_WEBHOOK_NETWORKS": "127.0.0.0/8", "TOCSIN_DEBUG": "1"}
+    server.settings = load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": server.url, **more})
     server.app = create_app(server.settings)
     return server
 
