@@ -107,7 +107,6 @@ from web.pages.console import (
     why,
 )
 from web.pages.console import incident as console_incident
-from web.pages.look import components
 from web.pages.sign_in import (
     audit_list,
     by_link,
@@ -118,6 +117,7 @@ from web.pages.sign_in import (
     own,
     own_tokens,
 )
+from web.pages.style import components
 from web.rules import alert_rules, dry_run, routers
 from web.services import (
     applications,

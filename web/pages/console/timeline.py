@@ -29,11 +29,11 @@ def add_sentences(incident: Incident, entries: Sequence[Entry]) -> list[Entry]:
 
 def group_by_second(entries: Sequence[Entry]) -> list[tuple[object, list[Entry]]]:
     """Return the entries by their second: what one decision did stands together, in its order."""
-    groups = groupby(entries, lambda entry: _cut(entry["at"]))
+    groups = groupby(entries, lambda entry: _round_down(entry["at"]))
     return [(at, list(group)[::-1]) for at, group in groups]
 
 
-def _cut(at: object) -> object:
+def _round_down(at: object) -> object:
     return at.replace(microsecond=0) if isinstance(at, datetime) else at
 
 

@@ -19,8 +19,8 @@ from tests.support.schedules.stored import schedule as add_schedule
 from tests.support.web.page_paths import OTHERS, PAGES
 from web.pages.look.times import Times, describe_span
 
-# Senders of alerts know these two names: they stand in what they send and in what they get. The last one is the
-# example in the refusal of what is no trace_id.
+# Senders of alerts know these two names: they stand in what they send and in what they get. The last one is
+# the example in the refusal of what is no trace_id.
 KNOWN = {"trace_id", "entity_id", "3f2c0e9a-1b7d-4c52-9a58-0c5d2f1e7a44"}
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 FORBIDDEN = re.compile(rf"unique_id|\bnull\b|^None$|{UUID}|\b[a-z]+(?:_[a-z]+)+\b")
