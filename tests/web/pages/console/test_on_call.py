@@ -76,7 +76,7 @@ def test_a_shift_without_an_end_says_so(sign_in, world):
     alone = schedule(world.team, layer(world.bob))
     browser = sign_in("bob")
 
-    assert "Layer-1, no end" in browser.get("/on-call/").text
+    assert "no end, Layer-1" in browser.get("/on-call/").text
     text = browser.get(f"/on-call/{alone.unique_id}/").text
     assert "<td>Mon 5 Jan 2026 00:00, no end</td>" in text
     assert "<title>Bob, Layer-1: Mon 5 Jan 2026 00:00, no end</title>" in text
