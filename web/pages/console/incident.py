@@ -17,7 +17,7 @@ from models.tables.notifications import Notification
 from pipeline.messages.content import ACTIONS
 from web.http import access
 from web.http.auth import viewer
-from web.http.errors import Forbidden
+from web.http.errors import ApiError, Forbidden
 from web.incidents.schemas import fill
 from web.pages import forms
 from web.pages.console.operations import call, call_if_allowed
@@ -25,6 +25,7 @@ from web.pages.console.page import answer_unchanged, build_etag, format_moment, 
 from web.pages.console.timeline import add_sentences, group_by_second
 from web.pages.linked_incident import build_alert, list_alerts, list_notes
 from web.pages.look.incident_rows import NOBODY, find_following, find_next, get_level, load_alert_figures
+from web.pages.look.refusals import RefusedForm, read_refused_form
 
 MAX_ALERTS = 20
 MAX_ENTRIES = 100
@@ -39,12 +40,23 @@ def show(incident: str) -> Response:
     etag = build_etag(row.id, _find_last_change(row), request.query_string)
     if is_known(etag):
         return answer_unchanged(etag)
+    return _render(row, etag)
+
+
+def show_refused(row: Incident, error: ApiError) -> Response:
+    """Show the incident with the form that was refused, as it was filled in. It is not polled."""
+    return _render(row, "", read_refused_form(error, "The incident was not changed"), error.status)
+
+
+def _render(row: Incident, etag: str, refused: RefusedForm | None = None, code: int = 200) -> Response:
     fill([row])
     figures = load_alert_figures([row.id]).get(row.id)
     may_act = _may_change(row)
     return render(
         "incident.html",
+        code,
         etag=etag,
+        refused=refused,
         incident=row,
         status=IncidentStatus(row.status).name.lower(),
         urgency=Urgency(row.urgency).name.lower(),

@@ -19,10 +19,7 @@ from web.pages.base import build_url, redirect_to
 from web.pages.compression import compress_page, vary_by_encoding
 from web.pages.console.operations import describe_refusal
 from web.pages.static_files import get_path
-
-# The purpose of the cookie with the colours.
-THEME = "theme"
-THEMES = ("light", "dark")
+from web.pages.theme import get_theme
 
 # What channels are called in sentences. A stored message can have a channel that was removed.
 CHANNEL_TITLES = {spec.name: spec.title for spec in DELIVERY_CHANNELS.values()}
@@ -58,12 +55,6 @@ def _set_etag(response: Response, etag: str) -> None:
     vary_by_encoding(response)
 
 
-def get_theme() -> str:
-    """Return the colours that the person chose in this browser; empty: those of the device."""
-    chosen = forms.read_cookie(THEME) or ""
-    return chosen if chosen in THEMES else ""
-
-
 def render(
     template: str,
     code: int = 200,
@@ -82,7 +73,6 @@ def render(
         prefix=build_url(""),
         static=get_path,
         path=request.path,
-        theme=get_theme(),
         me=get_display_name(viewer().user),
         etag=etag,
         moment=format_moment,
