@@ -25,6 +25,7 @@ from tests.support.web.site import (
     find_obstacles,
     keep_screenshot,
     open_incidents,
+    open_night,
     open_page,
     scrolls_sideways,
     serve_site,
@@ -60,6 +61,7 @@ def test_each_page_is_read_below():
 @pytest.fixture
 def site(world, home, run_server):
     open_incidents(world)
+    open_night(world)
     nights = layer(world.alice, world.bob, shift_length=12 * 3600, name="Nights")
     add_schedule(world.team, nights, layer(world.bob, name="Backup"), name="Payments on call")
     return serve_site(run_server, home)
