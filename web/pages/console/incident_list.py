@@ -70,6 +70,7 @@ def show() -> Response:
         newer=_build_address(page.number - 1) if page.number > 1 else "",
         older=_build_address(page.number + 1) if len(changes) > page.size else "",
         strip=load_strip(),
+        may_act=access.select_permitted_teams(viewer(), "incident_write").exists(),
         tabs=_list_tabs(chosen),
         done=forms.read_done(),
     )

@@ -7,8 +7,9 @@ import pytest
 from bench.servers.plans import collect_statements
 from models.domain.enums import IncidentStatus
 from models.store.ids import make_uuid
+from models.tables.accounts import CustomRole, User
 from models.tables.incidents import Incident, IncidentTag
-from models.tables.teams import Priority, Tag
+from models.tables.teams import Priority, Tag, TeamMember
 from tests.support.schedules.stored import layer
 from tests.support.schedules.stored import schedule as add_schedule
 
@@ -214,3 +215,19 @@ def test_the_tabs_count_what_is_open(sign_in, open_incident):
     counts = dict(re.findall(r'>(\w+) <span class="number">(\d+)', tabs))
     assert counts == {"Open": "2", "Triggered": "1", "Acknowledged": "1"}
     assert re.search(r'aria-current="page">Triggered', tabs)
+
+
+def test_who_may_not_act_gets_no_buttons_and_reads_who_may(sign_in, open_incident, world, now):
+    open_incident("Disk full")
+    role = CustomRole.create(
+        unique_id=make_uuid(), account=world.account, name="Reader", creation_date=now,
+        permissions=["incident_read"],
+    )  # fmt: skip
+    TeamMember.delete().where(TeamMember.user == world.bob).execute()
+    User.update(custom_role=role).where(User.id == world.bob.id).execute()
+    text = sign_in("bob").get("/").text
+
+    assert "Disk full" in text
+    assert "Members of their teams can acknowledge and resolve them." in text
+    assert 'name="act"' not in text
+    assert "New incident" not in text

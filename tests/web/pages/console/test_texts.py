@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
@@ -129,3 +130,11 @@ def test_the_exact_time_with_its_zone_stands_behind_each_time():
 
     assert 'datetime="2026-03-04T12:00:00+00:00"' in shown
     assert 'title="Wed 4 Mar 2026, 13:00:00 CET (Europe/Berlin)"' in shown
+
+
+def test_style_and_script_stay_short_enough_to_be_read():
+    folder = files("web.pages").joinpath("static")
+    lines = {name: folder.joinpath(f"tocsin.{name}").read_text().count("\n") for name in ("css", "js")}
+
+    assert lines["css"] <= 400
+    assert lines["js"] <= 200

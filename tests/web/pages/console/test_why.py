@@ -130,3 +130,10 @@ def test_a_wrong_form_keeps_its_values_and_says_why(sign_in, world, form, reason
     assert answer.status_code == 400
     assert reason in answer.text
     assert "My words" in answer.text
+
+
+@pytest.mark.parametrize("asked", ["7", "%237", "0007"])
+def test_a_number_leads_to_its_incident(sign_in, asked):
+    answer = sign_in("bob").get(f"/why/?trace_id={asked}")
+
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/incidents/7/")
