@@ -1,12 +1,13 @@
 """The page that the link in a message opens: one incident, for the recipient of the message, without login.
 
-GET changes nothing, since mail scanners follow links. POST acknowledges or resolves the incident or adds a
-note, in the name of the recipient ("by link"), and redirects to the page. The page works without JavaScript
-and loads nothing. Its only script adds the browser to the person's contacts (web/pages/browser_push.py).
+GET changes nothing, since mail scanners follow links. POST acknowledges, resolves or snoozes the incident or
+adds a note, in the name of the recipient ("by link"), and redirects to the page. The page works without
+JavaScript and loads nothing. Its only script adds the browser to the person's contacts (web/pages/browser_push.py).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import peewee
@@ -29,7 +30,7 @@ from pipeline.sources.reading.cleaning import clean_text, clean_url
 from web.http.auth import now
 from web.http.errors import Forbidden, NotFound
 from web.http.response_headers import PRIVATE_HEADERS
-from web.incidents.change_status import change_status
+from web.incidents.change_status import change_status, snooze
 from web.incidents.notes import write_note
 from web.pages.base import render_page
 from web.pages.browser_push import build_paths, is_fresh, subscribe
@@ -43,6 +44,8 @@ MAX_LOG_ENTRIES = 50
 MAX_NOTIFICATIONS = 50
 MAX_NOTES = 20
 NOTE_LIMIT = 4_000
+# The third button: it silences an acknowledged incident for this long.
+SNOOZE, SNOOZE_TIME = "snooze", timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ def show(token: str) -> Response:
 
 
 def act(token: str) -> Response:
-    """Acknowledge or resolve the incident of a link, or add a note to it.
+    """Acknowledge, resolve or snooze the incident of a link, or add a note to it.
 
     Do nothing if its status no longer allows it, or if the reader may only read the incident.
     """
@@ -75,6 +78,9 @@ def act(token: str) -> Response:
         name = get_display_name(found.user)
         author = Author(AuthorKind.LINK, f"{name} by link", user=found.user.id)
         change_status(found.incident.id, author, action, _explain(action, name), now())
+    if action == SNOOZE and found.may_act:
+        author = Author(AuthorKind.LINK, f"{get_display_name(found.user)} by link", user=found.user.id)
+        snooze(found.incident.id, author, now() + SNOOZE_TIME, now())
     note = clean_text(request.form.get("note", ""), NOTE_LIMIT)
     if action not in ACTIONS and note and found.may_act:
         author = Author(AuthorKind.LINK, get_display_name(found.user), user=found.user.id)

@@ -345,3 +345,22 @@ def test_a_person_whom_the_incident_names_can_act_without_being_in_the_team(
     assert ask("GET", link_of_bob, who=None).status_code == 200
     assert act(ask, link_of_bob, "resolve").status_code == 303
     assert Incident.get().status == IncidentStatus.RESOLVED
+
+
+def test_the_recipient_snoozes_an_acknowledged_incident_for_half_an_hour(ask, open_incident, world):
+    path = open_incident()
+    assert 'value="snooze"' not in ask("GET", path, who=None).text
+    act(ask, path, "snooze")
+    assert Incident.get().snoozed_till is None
+
+    act(ask, path, "acknowledge")
+    assert "Acknowledged by you" in ask("GET", path, who=None).text
+    act(ask, path, "snooze")
+    row = Incident.get()
+    log = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
+    page = ask("GET", path, who=None).text
+
+    assert row.snoozed_till - row.snoozed_at == timedelta(minutes=30)
+    assert (log.what, log.author_kind, log.user) == ("snoozed", "link", world.alice)
+    assert "then it is triggered again" in page
+    assert 'value="snooze"' not in page
