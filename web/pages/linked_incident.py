@@ -2,7 +2,8 @@
 
 GET changes nothing, since mail scanners follow links. POST acknowledges, resolves or snoozes the incident or
 adds a note, in the name of the recipient ("by link"), and redirects to the page. The page works without
-JavaScript and loads nothing. Its only script adds the browser to the person's contacts (web/pages/browser_push.py).
+JavaScript and loads nothing. Its only script adds the browser to the person's contacts
+(web/pages/browser_push.py).
 """
 
 from collections.abc import Mapping
