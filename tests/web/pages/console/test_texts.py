@@ -56,8 +56,7 @@ def list_forbidden(html: str) -> list[str]:
 
 
 @pytest.fixture
-def paths(app, open_incident, world):
-    app.config["SETTINGS"] = replace(app.config["SETTINGS"], debug=True)
+def paths(open_incident, world):
     open_incident("Disk full", payload={"labels": {"host": "db1"}})
     add_schedule(world.team, layer(world.alice, world.bob, name="Nights"), name="Payments on call")
     ids = {"trace_id": Receipt.get().trace_id, "schedule_id": Schedule.get().unique_id}
@@ -93,7 +92,9 @@ def test_a_page_names_the_time_zone_once(sign_in, paths, world):
     assert texts.count("Times are in Europe/Berlin") == 1
 
 
-def test_the_page_of_components_exists_only_for_those_who_change_pages(sign_in):
+def test_the_page_of_components_exists_only_for_those_who_change_pages(sign_in, app):
+    app.config["SETTINGS"] = replace(app.config["SETTINGS"], debug=False)
+
     assert sign_in("alice").get("/style/").status_code == 404
 
 
