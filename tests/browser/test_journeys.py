@@ -296,3 +296,23 @@ def test_enough_incidents_are_on_one_screen(sign_in, world, width, height, least
     rows = [row.bounding_box() for row in page.locator("tbody tr").all()]
 
     assert sum(row["y"] + row["height"] <= bottom for row in rows) >= least
+
+
+def test_ages_go_on_without_a_reload(sign_in, world):
+    page = sign_in(world.alice, "desktop")
+    page.clock.install()
+    page.goto("/")
+    expect(page.locator("td.since time")).to_have_text("4 min")
+    page.clock.fast_forward("10:00")
+
+    expect(page.locator("td.since time")).to_have_text("14 min")
+
+
+def test_the_focus_on_a_time_shows_the_exact_one(sign_in, world):
+    page = sign_in(world.alice)
+    page.goto("/incidents/1/")
+    since = page.locator("#head time").first
+    since.focus()
+
+    shown = since.evaluate("each => getComputedStyle(each, '::after').content")
+    assert "attr(title)" in shown or since.get_attribute("title") in shown
