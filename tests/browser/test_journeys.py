@@ -316,3 +316,16 @@ def test_the_focus_on_a_time_shows_the_exact_one(sign_in, world):
 
     shown = since.evaluate("each => getComputedStyle(each, '::after').content")
     assert "attr(title)" in shown or since.get_attribute("title") in shown
+
+
+def test_a_schedule_on_a_phone_begins_at_now(sign_in, world):
+    page = sign_in(world.alice)
+    page.goto("/on-call/")
+    page.get_by_role("link", name="Payments on call").click()
+    strip = page.get_by_role("region", name="Seven days from").first
+    box, now = strip.bounding_box(), strip.locator("line.now").bounding_box()
+    name = strip.locator("li").first.bounding_box()
+
+    assert box["x"] <= now["x"] <= box["x"] + box["width"]
+    # The names of its rows stay at the left edge.
+    assert box["x"] <= name["x"] <= box["x"] + 16

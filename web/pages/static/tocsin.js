@@ -109,6 +109,11 @@
   setInterval(renew, 10_000);
   show();
 
+  // A schedule begins at now where the screen is too narrow for its days.
+  for (const line of list(document, ".strip-of-week line.now")) {
+    line.closest(".strip-of-week").scrollLeft = Number(line.getAttribute("x1")) - 48;
+  }
+
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.dataset.sent) event.preventDefault();
