@@ -20,7 +20,8 @@ from web.http.writing import format_etag
 from web.ingest import alerts_by_get, events
 from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
-from web.pages import forms, signed_in, start
+from web.pages import forms, signed_in, start, theme
+from web.pages.look import bar, filters
 from web.pages.sign_in import by_provider
 from web.routes import PAGES, ROUTES, Route
 
@@ -69,6 +70,9 @@ def create_app(settings: Settings) -> Flask:
     app.config[start.HEALTH] = health.report
     app.register_blueprint(health.blueprint)
     forms.register(app)
+    filters.register(app)
+    bar.register(app)
+    theme.register(app)
     for path, routes in group_by_path((*ROUTES, *PAGES)).items():
         view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)

@@ -118,6 +118,7 @@ from web.pages.sign_in import (
     own,
     own_tokens,
 )
+from web.pages.style import components
 from web.rules import alert_rules, dry_run, routers
 from web.services import (
     applications,
@@ -520,6 +521,7 @@ PAGES: tuple[Route, ...] = (
     # --- files of the pages --------------------------------------------------------------------------
     page("GET", "/static/<name>", static_files.show, auth=None, needs_store=False),
     page("GET", "/manifest.webmanifest", static_files.show_manifest, auth=None, needs_store=False),
+    page("GET", "/style/", components.show, permission=OWN),
     # --- incidents -----------------------------------------------------------------------------------
     page("GET", "/", incident_list.show, permission="incident_read", guest=start.show),
     page("POST", "/", incident_list.act, permission="incident_write"),

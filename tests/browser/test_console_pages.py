@@ -18,12 +18,14 @@ from models.tables.events import Receipt
 from models.tables.schedules import Schedule
 from tests.support.schedules.stored import layer
 from tests.support.schedules.stored import schedule as add_schedule
+from tests.support.web.page_paths import OTHERS, PAGES
 from tests.support.web.server import run_server
 from tests.support.web.site import (
     SIZES,
     find_obstacles,
     keep_screenshot,
     open_incidents,
+    open_night,
     open_page,
     scrolls_sideways,
     serve_site,
@@ -32,30 +34,6 @@ from web import routes
 
 __all__ = ["run_server"]
 
-PAGES = {
-    "incidents": "/",
-    "incident": "/incidents/1/",
-    "new-incident": "/incidents/new/",
-    "postmortem": "/incidents/1/postmortem/",
-    "why": "/why/",
-    "trace": "/why/{trace_id}/",
-    "simulation": "/why/simulate/",
-    "on-call": "/on-call/",
-    "schedule": "/on-call/{schedule_id}/",
-    "schedule-month": "/on-call/{schedule_id}/?view=month",
-    "figures": "/figures/",
-    "mine": "/mine/",
-    "check": "/check/",
-}
-# Pages without a screenshot: of the sign-in, of the session, and those that say that something is missing.
-OTHERS = {
-    "/me/sign-in/": 200,
-    "/me/tokens/": 200,
-    "/audit/": 200,
-    "/incidents/999/": 404,
-    "/no-such-page/": 404,
-    "/why/?trace_id=x": 400,
-}
 WITHOUT_SESSION = {
     "/": 200,
     "/sign-in/": 200,
@@ -83,6 +61,7 @@ def test_each_page_is_read_below():
 @pytest.fixture
 def site(world, home, run_server):
     open_incidents(world)
+    open_night(world)
     nights = layer(world.alice, world.bob, shift_length=12 * 3600, name="Nights")
     add_schedule(world.team, nights, layer(world.bob, name="Backup"), name="Payments on call")
     return serve_site(run_server, home)

@@ -83,7 +83,7 @@ def test_the_owner_sets_a_password_and_sees_the_incidents(terminal, page):
     page.get_by_label(re.compile("^New password")).fill(PASSWORD)
     page.get_by_role("button", name="Set password").click()
     expect(page.get_by_text("The password is set.")).to_be_visible()
-    address = page.locator("p.top").nth(1).inner_text()
+    address = page.locator(".head p").inner_text()
     page.get_by_role("link", name="Incidents").click()
     expect(page.get_by_role("heading", name="Incidents")).to_be_visible()
 

@@ -21,7 +21,8 @@ Ask = Callable[..., TestResponse]
 
 @cache
 def load_once() -> Settings:
-    return load({"TOCSIN_HOME": "nowhere", "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"})
+    settings = {"TOCSIN_PUBLIC_URL": "https://tocsin.example.org", "TOCSIN_DEBUG": "1"}
+    return load({"TOCSIN_HOME": "nowhere", **settings})
 
 
 @cache

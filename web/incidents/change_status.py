@@ -1,4 +1,4 @@
-"""Acknowledge or resolve an incident for a reader of a message, whatever way the answer came."""
+"""Acknowledge, resolve or snooze an incident for a reader of a message, whatever way the answer came."""
 
 from datetime import datetime
 
@@ -20,5 +20,15 @@ def change_status(incident: int, author: Author, action: str, why: Reason, now: 
 
     def decide(context: IncidentContext) -> tuple[Effect, ...] | None:
         return incidents.change_status(context, to, why) if context.incident.status in allowed else None
+
+    return change_incident(incident, author, decide, now, queue.enqueue_deliveries) is not None
+
+
+def snooze(incident: int, author: Author, until: datetime, now: datetime) -> bool:
+    """Snooze an incident (row number). Return whether its status allowed that."""
+
+    def decide(context: IncidentContext) -> tuple[Effect, ...] | None:
+        can_be_snoozed = incidents.check_snooze(context.incident) is None
+        return incidents.snooze(context, until) if can_be_snoozed else None
 
     return change_incident(incident, author, decide, now, queue.enqueue_deliveries) is not None

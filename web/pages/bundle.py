@@ -9,7 +9,6 @@ from models.domain.enums import IncidentStatus, Urgency
 from models.links import signed_links
 from models.links.signed_links import IncidentLink
 from models.reports.pages import bundles
-from pipeline.messages.times import format_time
 from web.http.auth import now
 from web.pages.base import render_page
 from web.pages.link_rights import may_use
@@ -42,14 +41,16 @@ def show(token: str) -> Response:
             "title": each.incident.title,
             "status": IncidentStatus(each.incident.status).name.lower(),
             "urgency": Urgency(each.incident.urgency).name.lower(),
-            "since": format_time(each.incident.creation_date, user.time_zone),
+            "since": each.incident.creation_date,
             "link": signer.sign(IncidentLink(each.incident_id, user.id, each.id), signed_at),
         }
         for each in rows
         if may_use(user, each.incident, "incident_read", at)
     ]
     last = max((total + PAGE_SIZE - 1) // PAGE_SIZE, 1)
-    return render_page("bundle.html", 200, incidents=incidents, total=total, page=page, last=last)
+    return render_page(
+        "bundle.html", 200, incidents=incidents, total=total, page=page, last=last, time_zone=user.time_zone
+    )
 
 
 def _get_page() -> int:

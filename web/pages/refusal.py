@@ -16,6 +16,7 @@ from runtime.settings import Settings
 from web.http import response_headers, serialization
 from web.http.openapi import document
 from web.pages import base
+from web.pages.look.style import read_style
 from web.server_interface import ALERT_PATHS, BuildRefusal, Headers
 
 
@@ -49,7 +50,7 @@ def _render(status: int, detail: str, links: dict[str, str]) -> tuple[Headers, b
     refusal = {"detail": detail, "errors": {}}
     # The health is not known here, and to find it out could take seconds.
     text = templates.get_template("refused.html").render(
-        status=HTTPStatus(status), refusal=refusal, nonce="", health="", **links
+        status=HTTPStatus(status), refusal=refusal, nonce="", health="", read_style=read_style, **links
     )
     headers = {
         **response_headers.HEADERS,

@@ -9,6 +9,7 @@ from flask import Response, current_app, g, request
 
 from web.http import serialization
 from web.http.errors import NotFound
+from web.pages import signed_in
 from web.pages.base import render_page
 from web.pages.refusal import list_links, wants_page
 
@@ -61,7 +62,7 @@ def show_to_browsers(response: Response) -> Response:
         return response
     refusal = g.get("refusal", {})
     status = HTTPStatus(response.status_code)
-    page = _render("refused.html", status, status=status, refusal=refusal)
+    page = _render("refused.html", status, status=status, refusal=refusal, is_member=signed_in.has_cookie())
     for name, value in response.headers:
         if name.lower() not in OWN_HEADERS:
             page.headers.add(name, value)

@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 from pipeline.messages.times import MONTHS, WEEKDAYS
 from schedules.oncall.local_time import from_local, list_offsets, to_local
 
-WIDTH = 980
-LEFT = 110
+WIDTH = 1_064
 HEAD = 34
 ROW = 34
 COLOURS = 6
@@ -59,9 +58,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A week of the picture."""
+    """Seven days of the picture. The names of its rows stand beside it."""
 
     title: str
+    width: int
     height: int
     rows: tuple[tuple[int, str], ...]
     days: tuple[Mark, ...]
@@ -103,10 +103,10 @@ def _draw_week(
 ) -> Strip:
     days = list_days(first, DAYS_OF_WEEK, zone)
     start, end = days[0], days[-1]
-    scale = (WIDTH - LEFT) / (end - start).total_seconds()
+    scale = WIDTH / (end - start).total_seconds()
 
     def place(at: datetime) -> float:
-        return round(LEFT + (min(max(at, start), end) - start).total_seconds() * scale, 1)
+        return round((min(max(at, start), end) - start).total_seconds() * scale, 1)
 
     names = [*rows, *(["Gaps"] if gaps else [])]
     bars = [
@@ -132,7 +132,8 @@ def _draw_week(
                 )
             )
     return Strip(
-        title=f"Week from {_format_day(first)}",
+        title=f"Seven days from {_format_day(first)}",
+        width=WIDTH,
         height=HEAD + ROW * len(names) + 4,
         rows=tuple((HEAD + ROW * index + ROW // 2 + 4, name) for index, name in enumerate(names)),
         days=tuple(Mark(place(at), _format_day(to_local(at, zone).date()), "grid") for at in days[:-1]),

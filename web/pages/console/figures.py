@@ -12,6 +12,7 @@ from models.reports import incident_metrics
 from models.reports.figures import daily_alerts as alert_figures
 from models.reports.figures import daily_incidents, pages_by_person
 from models.tables.accounts import get_display_name
+from pipeline.messages.times import MONTHS
 from schedules.oncall.local_time import get_zone_or_utc, to_local
 from web.http import access
 from web.http.auth import now, viewer
@@ -68,17 +69,18 @@ def show() -> Response:
         periods=PERIODS,
         period=int(period),
         days=days,
-        alert_bars=draw_bars([(str(each.day), each.alerts or 0) for each in days]),
+        alert_bars=draw_bars([(_name_day(each.day), each.alerts or 0) for each in days]),
         most_alerts=max(each.alerts or 0 for each in days),
         has_unknown=any(each.alerts is None for each in days),
         max_alerts=alert_figures.MAX_SEARCHED,
-        bars=draw_bars([(str(each.day), int(each.metrics["total_incidents"])) for each in days]),
+        bars=draw_bars([(_name_day(each.day), int(each.metrics["total_incidents"])) for each in days]),
         highest=max(int(each.metrics["total_incidents"]) for each in days),
         people=_count_by_person(list_days(first, 0, zone)[0]),
         teams=teams,
         height=CHART_HEIGHT,
         width=CHART_WIDTH,
         base=BASE,
+        top=TOP,
         max_notifications=MAX_NOTIFICATIONS,
         night=(NIGHT_FROM, NIGHT_UNTIL),
     )
@@ -124,6 +126,10 @@ def is_night(at: datetime, zone: ZoneInfo) -> bool:
     """Return whether the local clock shows a time of the night."""
     hour = to_local(at, zone).hour
     return hour >= NIGHT_FROM or hour < NIGHT_UNTIL
+
+
+def _name_day(day: date) -> str:
+    return f"{day.day} {MONTHS[day.month - 1]}"
 
 
 def draw_bars(values: list[tuple[str, int]]) -> list[dict[str, object]]:

@@ -4,18 +4,15 @@ import orjson
 from flask import Response, request
 
 from models.domain.enums import IncidentStatus, ResponseStatus, TaskStatus, Urgency
-from models.load.incident_states import load_states
-from models.load.lane import ConfigKeys, load_incident_config
-from models.load.simulation import load_open_incident
 from models.reports import incident_timeline
 from models.reports.pages import incident_rows
 from models.tables.accounts import get_display_name
 from models.tables.incidents import Incident
 from pipeline.messages.content import ACTIONS
-from pipeline.simulation.next_messages import NextMessages, find_next_messages
 from web.account.members import MEMBERS
 from web.http import access
-from web.http.auth import now, viewer
+from web.http.auth import viewer
+from web.http.errors import ApiError
 from web.incidents.responders import RESPONDERS
 from web.incidents.role_assignments import ASSIGNMENTS
 from web.incidents.schemas import fill
@@ -24,8 +21,10 @@ from web.incidents.tasks import INCIDENT_TASKS
 from web.oncall.escalation_policies import POLICIES
 from web.pages import forms
 from web.pages.console.page import answer_unchanged, build_etag, format_moment, is_known, render
-from web.pages.console.timeline import add_sentences
+from web.pages.console.timeline import add_sentences, group_by_second
 from web.pages.linked_incident import build_alert
+from web.pages.look.incident_rows import NOBODY, find_following, find_next, get_level, load_alert_figures
+from web.pages.look.refusals import RefusedForm, read_refused_form
 from web.teams.incident_roles import INCIDENT_ROLES
 from web.teams.labels import PRIORITIES, TAGS
 
@@ -44,11 +43,23 @@ def show(incident: str) -> Response:
     etag = build_etag(row.id, incident_rows.find_last_change(row), shown, request.query_string)
     if is_known(etag):
         return answer_unchanged(etag)
+    return _render(row, etag)
+
+
+def show_refused(row: Incident, error: ApiError) -> Response:
+    """Show the incident with the form that was refused, as it was filled in. It is not polled."""
+    return _render(row, "", read_refused_form(error, "The incident was not changed"), error.status)
+
+
+def _render(row: Incident, etag: str, refused: RefusedForm | None = None, code: int = 200) -> Response:
     fill([row])
     may_write = access.may(viewer(), INCIDENT_TAGS.permissions.write, row.team_id)
+    figures = load_alert_figures([row.id]).get(row.id)
     return render(
         "incident.html",
+        code,
         etag=etag,
+        refused=refused,
         incident=row,
         status=IncidentStatus(row.status).name.lower(),
         urgency=Urgency(row.urgency).name.lower(),
@@ -59,9 +70,12 @@ def show(incident: str) -> Response:
             for word, (_, states) in ACTIONS.items()
             if may_write and IncidentStatus(row.status) in states
         ],
-        following=_find_next_messages(row),
-        alerts=[build_alert(each, format_moment) for each in incident_rows.list_alerts(row, MAX_ALERTS)],
-        timeline=_load_timeline(row),
+        following=find_following(row, viewer().user.id),
+        alerts=[build_alert(each) for each in incident_rows.list_alerts(row, MAX_ALERTS)],
+        timeline=group_by_second(_load_timeline(row)),
+        upcoming=find_next([row.id], viewer().user.id).get(row.id, NOBODY),
+        figures=figures,
+        level=get_level(figures, row.status, row.urgency),
         max_entries=MAX_ENTRIES,
         notes=incident_rows.list_notes(row, MAX_NOTES),
         may_write=may_write,
@@ -82,16 +96,6 @@ def describe(row: Incident) -> dict[str, str]:
         "Priority": row.team_priority.name if row.team_priority else "none",
         "Snoozed until": format_moment(row.snoozed_till) or "not snoozed",
     }
-
-
-def _find_next_messages(row: Incident) -> NextMessages:
-    """Return who gets the next messages if nobody reacts."""
-    (state,) = load_states([row.id])
-    if not state.is_open or state.parent is not None:
-        return NextMessages()
-    at = now()
-    config = load_incident_config(ConfigKeys.from_incidents([state]), at)
-    return find_next_messages(load_open_incident(state, config, at), at, viewer().user.id)
 
 
 def _load_timeline(row: Incident) -> list[dict[str, object]]:

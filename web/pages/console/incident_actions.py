@@ -28,10 +28,12 @@ from web.incidents.sub_resource import build_viewer_author, explain_status
 from web.incidents.tags import INCIDENT_TAGS
 from web.incidents.tasks import INCIDENT_TASKS
 from web.pages.base import redirect_to
-from web.pages.console.incident import describe
+from web.pages.console.incident import describe, show_refused
 from web.pages.console.page import redirect_done, refuse, render
 
 Form = Mapping[str, str]
+# The statuses with which an operation refuses what a form says, and not who sends it.
+REFUSED_FORM = (400, 409)
 # More than the description of an incident takes.
 MAX_SEEN = 16_384
 # Fields of a form that are not values of its action.
@@ -148,6 +150,8 @@ def act(incident: str) -> Response:
             reject("act", "This action does not exist.")
         action.run(str(row.incident_number), request.form)
     except ApiError as error:
+        if error.status in REFUSED_FORM:
+            return show_refused(row, error)
         return refuse(error, "The incident was not changed", path)
     return redirect_done(path, action.done)
 

@@ -4,6 +4,7 @@ The page polls. The statement that answers a poll reads of each incident on the 
 last change.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -27,6 +28,9 @@ from web.incidents.sub_resource import build_viewer_author, explain_status
 from web.pages import forms
 from web.pages.base import redirect_to
 from web.pages.console.page import answer_unchanged, build_etag, is_known, refuse, render
+from web.pages.look.bar import count_open
+from web.pages.look.incident_rows import find_next, get_level, load_alert_figures
+from web.pages.look.on_call_strip import load_strip
 from web.services.services import SERVICES
 from web.teams.teams import TEAMS
 
@@ -64,6 +68,8 @@ def show() -> Response:
         username=viewer().user.username,
         newer=_build_address(page.number - 1) if page.number > 1 else "",
         older=_build_address(page.number + 1) if len(changes) > page.size else "",
+        strip=load_strip(),
+        tabs=_list_tabs(chosen),
         done=forms.read_done(),
         may_write=access.may_somewhere(viewer(), merge_incidents.permission),
     )
@@ -74,6 +80,27 @@ def _read_filter() -> dict[str, Any]:
     asked = {name: value for name, value in filters.read_parameters().items() if value not in ("", [""])}
     asked = {name: asked[name] for name in asked if name in filters.FILTER.fields}
     return {"status": filters.OPEN, **serialization.load(filters.FILTER, asked)}
+
+
+def _list_tabs(chosen: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return the ready filters above the list, with their counts: the present one is marked."""
+    counts, me = count_open(), viewer().user.username
+    mine = {"user_ids": [me]}
+    return [
+        {
+            "name": name,
+            "count": count,
+            "query": urlencode(query, doseq=True),
+            "is_present": {"status": filters.OPEN, **query} == chosen,
+        }
+        for name, count, query in (
+            ("Open", counts.text, {}),
+            ("Mine", "", mine),
+            ("Triggered", str(counts.triggered), {"status": int(IncidentStatus.TRIGGERED)}),
+            ("Acknowledged", str(counts.acknowledged), {"status": int(IncidentStatus.ACKNOWLEDGED)}),
+            ("Resolved", "", {"status": int(IncidentStatus.RESOLVED)}),
+        )
+    ]
 
 
 def _load_changes(chosen: dict[str, Any], page: paging.Page) -> list[tuple[int, ...]]:
@@ -95,7 +122,16 @@ def _list_choices(resource: Resource[Row, Parent]) -> list[dict[str, str]]:
 
 def _load_rows(numbers: list[int]) -> list[dict[str, object]]:
     """Load what the page shows of the incidents with these row numbers, in this order."""
-    return [_describe(*each) for each in incident_list.load_rows(numbers)]
+    figures, following = load_alert_figures(numbers), find_next(numbers, viewer().user.id)
+    return [
+        {
+            **_describe(incident, tags),
+            "level": get_level(figures.get(incident.id), incident.status, incident.urgency),
+            "alerts": figures[incident.id].count if incident.id in figures else 0,
+            "next": following.get(incident.id),
+        }
+        for incident, tags in incident_list.load_rows(numbers)
+    ]
 
 
 def _describe(incident: Incident, tags: list[str]) -> dict[str, object]:

@@ -23,7 +23,9 @@ from web.http.auth import now, viewer
 from web.http.errors import ApiError, reject
 from web.oncall import calendars, swaps
 from web.pages import forms
-from web.pages.console.page import CHANNEL_TITLES, THEME, THEMES, get_theme, redirect_done, refuse, render
+from web.pages.console.page import CHANNEL_TITLES, redirect_done, render
+from web.pages.look.refusals import RefusedForm, read_refused_form
+from web.pages.theme import THEME, THEMES, get_theme
 
 Form = Mapping[str, str]
 PATH = "/mine/"
@@ -40,11 +42,13 @@ def show() -> Response:
     return _render(forms.read_done())
 
 
-def _render(done: str) -> Response:
+def _render(done: str, refused: RefusedForm | None = None, code: int = 200) -> Response:
     username = viewer().user.username
     contacts = [{**each, "next_step": _write_next_step(each)} for each in list_contacts(viewer(), username)]
     return render(
         "mine.html",
+        code,
+        refused=refused,
         # The address of the calendar.
         has_secret=True,
         user=viewer().user,
@@ -188,7 +192,7 @@ def act() -> Response:
     try:
         done = _act(name)
     except ApiError as error:
-        return refuse(error, "Nothing was changed", PATH)
+        return _render("", read_refused_form(error, "Nothing was changed"), error.status)
     # The code that links a chat must not be in an address: proxies write addresses into their logs.
     return _render(done) if _shows_code(name) else redirect_done(PATH, done)
 

@@ -8,11 +8,10 @@ from flask import Response, request
 
 from models.tables.accounts import get_display_name, name_person
 from models.tables.schedules import Schedule
-from pipeline.messages.times import WEEKDAYS
 from schedules.oncall.local_time import get_zone_or_utc, to_local
 from schedules.oncall.swaps import HeldShift
 from web.http.auth import now, viewer
-from web.http.errors import ApiError, NotFound, Throttled, describe_refusal, reject
+from web.http.errors import ApiError, NotFound, Throttled, reject
 from web.http.fields import parse_moment
 from web.oncall import swaps
 from web.oncall.calendars import get_calendar
@@ -38,6 +37,7 @@ from web.pages.console.incident import MAX_CHOICES, list_people
 from web.pages.console.local_times import MAX_YEAR, MIN_YEAR, is_near, read_local
 from web.pages.console.page import redirect_done, render
 from web.pages.console.swaps import write_choice
+from web.pages.look.refusals import place
 
 
 class Timeline(TypedDict):
@@ -117,7 +117,7 @@ def _describe_person(shift: CurrentShift) -> dict[str, object]:
 
 def show_schedule(schedule_id: str) -> Response:
     """Show a schedule as a picture and a table, with a form for an override."""
-    return _render_schedule(access_schedule(schedule_id), {}, [])
+    return _render_schedule(access_schedule(schedule_id), {}, ([], {}))
 
 
 def add_override(schedule_id: str) -> Response:
@@ -129,7 +129,7 @@ def add_override(schedule_id: str) -> Response:
         body = {"user": form["user"], "start_time": start.isoformat(), "end_time": end.isoformat()}
         OVERRIDES.create_row(viewer(), body, team_id=row.team.unique_id, schedule_id=row.unique_id)
     except ApiError as error:
-        return _render_schedule(row, form, describe_refusal(error), error.status)
+        return _render_schedule(row, form, place(error, form), error.status)
     return redirect_done(f"/on-call/{row.unique_id}/", "The override was added.")
 
 
@@ -153,7 +153,9 @@ def _list_open_gaps(row: Schedule, timeline: Timeline) -> list[tuple[datetime, d
     return [gap for gap in found if gap[0] < gap[1]]
 
 
-def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], code: int = 200) -> Response:
+def _render_schedule(
+    row: Schedule, form: dict[str, str], refusal: tuple[list[str], dict[str, str]], code: int = 200
+) -> Response:
     view = request.args.get("view", "week")
     if view not in VIEWS:
         raise NotFound
@@ -196,7 +198,8 @@ def _render_schedule(row: Schedule, form: dict[str, str], problems: list[str], c
         other_choices=_choose(of_others, names),
         me_username=viewer().user.username,
         form=form,
-        problems=problems,
+        problems=refusal[0],
+        at_fields=refusal[1],
         done=forms.read_done(),
     )
 
@@ -247,14 +250,14 @@ def _list_held(found: list[ShownShift]) -> list[HeldShift]:
 
 
 def _read_first(text: str, today: date) -> date:
-    """Return the Monday of the week of this day; without a day, of this week."""
+    """Return this day; without a day, today: what has passed matters less than what comes."""
     try:
         day = date.fromisoformat(text) if text else today
     except ValueError:
         reject("from", "Must be a date, for example 2026-03-02.")
     if not is_near(day.year):
         reject("from", f"Must be from {MIN_YEAR} to {MAX_YEAR}.")
-    return day - timedelta(days=day.weekday() % len(WEEKDAYS))
+    return day
 
 
 def _list_shifts(found: list[ShownShift], first: datetime, last: datetime) -> list[PlannedShift]:

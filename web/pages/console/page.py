@@ -9,7 +9,7 @@ from flask import Response, make_response, render_template, request
 
 from models.domain.channels import DELIVERY_CHANNELS
 from models.tables.accounts import get_display_name
-from pipeline.messages.times import format_clock, format_time
+from pipeline.messages.times import format_time
 from web.http.auth import now, viewer
 from web.http.errors import ApiError, describe_refusal
 from web.http.fields import parse_moment
@@ -18,10 +18,7 @@ from web.pages import forms
 from web.pages.base import build_url, redirect_to
 from web.pages.compression import compress_page, vary_by_encoding
 from web.pages.static_files import get_path
-
-# The purpose of the cookie with the colours.
-THEME = "theme"
-THEMES = ("light", "dark")
+from web.pages.theme import get_theme
 
 # What channels are called in sentences. A stored message can have a channel that was removed.
 CHANNEL_TITLES = {spec.name: spec.title for spec in DELIVERY_CHANNELS.values()}
@@ -30,14 +27,6 @@ CHANNEL_TITLES = {spec.name: spec.title for spec in DELIVERY_CHANNELS.values()}
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self';"
     " manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-
-# The pages of the menu: path, the beginning of the paths below it, title.
-MENU = (
-    ("/", "/incidents/", "Incidents"),
-    ("/why/", "/why/", "Why"),
-    ("/on-call/", "/on-call/", "On call"),
-    ("/figures/", "/figures/", "Figures"),
 )
 
 
@@ -65,12 +54,6 @@ def _set_etag(response: Response, etag: str) -> None:
     vary_by_encoding(response)
 
 
-def get_theme() -> str:
-    """Return the colours that the person chose in this browser; empty: those of the device."""
-    chosen = forms.read_cookie(THEME) or ""
-    return chosen if chosen in THEMES else ""
-
-
 def render(
     template: str,
     code: int = 200,
@@ -88,13 +71,10 @@ def render(
         f"console/{template}",
         prefix=build_url(""),
         static=get_path,
-        menu=MENU,
         path=request.path,
-        theme=get_theme(),
         me=get_display_name(viewer().user),
         etag=etag,
         moment=format_moment,
-        clock=format_hours,
         channel_titles=CHANNEL_TITLES,
         now=now(),
         **(more or {}),
@@ -127,10 +107,6 @@ def format_moment(at: object) -> str:
 def format_moment_for_all(at: datetime) -> str:
     """Return a time in the person's time zone, for other readers too."""
     return format_time(at, viewer().user.time_zone)
-
-
-def format_hours(at: object) -> str:
-    return "" if at is None else format_clock(_read(at), viewer().user.time_zone)
 
 
 def _read(at: object) -> datetime:

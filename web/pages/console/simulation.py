@@ -6,11 +6,12 @@ from flask import Response
 
 from models.reports.alert_trace import JsonDict
 from web.http.auth import viewer
-from web.http.errors import ApiError, describe_refusal
+from web.http.errors import ApiError
 from web.operations.simulate import SIMULATION, list_for_simulation, simulate_alert
 from web.pages.console.local_times import read_local
 from web.pages.console.page import read_form, render
 from web.pages.console.why import build_picture
+from web.pages.look.refusals import place
 
 # The answer of the operation.
 _Found = Mapping[str, Sequence[JsonDict]]
@@ -22,7 +23,7 @@ LEVELS = ("critical", "error", "warning", "info")
 
 def show() -> Response:
     """Show the form."""
-    return _render({}, [], None)
+    return _render({}, [], {}, None)
 
 
 def run() -> Response:
@@ -31,8 +32,8 @@ def run() -> Response:
     try:
         found = SIMULATION.dump(simulate_alert(viewer(), _build_body(values)))
     except ApiError as error:
-        return _render(values, describe_refusal(error), None, error.status)
-    return _render(values, [], found)
+        return _render(values, *place(error, FIELDS), None, error.status)
+    return _render(values, [], {}, found)
 
 
 def _build_body(values: dict[str, str]) -> dict[str, object]:
@@ -44,6 +45,7 @@ def _build_body(values: dict[str, str]) -> dict[str, object]:
 def _render(
     values: dict[str, str],
     problems: list[str],
+    at_fields: dict[str, str],
     found: _Found | None,
     code: int = 200,
 ) -> Response:
@@ -52,6 +54,7 @@ def _render(
         code,
         values=values,
         problems=problems,
+        at_fields=at_fields,
         found=found,
         pictures=[build_picture(alert) for alert in found["alerts"]] if found else [],
         integrations=list_for_simulation(viewer(), MAX_CHOICES),

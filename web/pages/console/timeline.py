@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 
 from models.domain.enums import AuthorKind
 from models.reports.pages.incident_rows import load_note_texts
@@ -24,6 +25,16 @@ def add_sentences(incident: Incident, entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries with `sentence`, and with `text` for notes of people."""
     notes = load_note_texts(incident, [entry["at"] for entry in entries if entry["what"] == "noted"])
     return [_add_sentence(entry, notes) for entry in entries]
+
+
+def group_by_second(entries: Sequence[Entry]) -> list[tuple[object, list[Entry]]]:
+    """Return the entries by their second: what one decision did stands together, in its order."""
+    groups = groupby(entries, lambda entry: _round_down(entry["at"]))
+    return [(at, list(group)[::-1]) for at, group in groups]
+
+
+def _round_down(at: object) -> object:
+    return at.replace(microsecond=0) if isinstance(at, datetime) else at
 
 
 def _add_sentence(entry: Entry, notes: Notes) -> Entry:

@@ -1,5 +1,6 @@
 """Why somebody was or was not notified: the trace of an alert, alerts that reached nobody, dead letters."""
 
+import re
 from datetime import timedelta
 from typing import cast
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from web.pages.console.page import redirect_done, refuse, render
 PERIOD = timedelta(hours=24)
 MAX_ALERTS = 100
 MAX_DEAD_LETTERS = 50
+_NUMBER = re.compile("#?[0-9]{1,12}")
 # Alerts on a page of a trace.
 TRACE_SIZE = 20
 
@@ -37,11 +39,19 @@ MEANINGS = {
 
 
 def show() -> Response:
-    """Show alerts of the last 24 hours that reached nobody, and dead letters. A trace_id opens its trace."""
+    """Show alerts of the last 24 hours that reached nobody, and dead letters.
+
+    A trace_id opens its trace, and a number its incident, whose page leads to the traces of its alerts.
+    """
     asked = request.args.get("trace_id", "").strip().lower()
+    if _NUMBER.fullmatch(asked):
+        return redirect_to(f"/incidents/{int(asked.removeprefix('#'))}/")
     if asked and not is_uuid(asked):
-        error = BadRequest({"trace_id": ["A trace_id looks like 3f2c0e9a-1b7d-4c52-9a58-0c5d2f1e7a44."]})
-        return refuse(error, "This is no trace_id", "/why/")
+        error = BadRequest(
+            detail="Write the number of an incident, for example 12, or the trace_id of an alert, for example"
+            " 3f2c0e9a-1b7d-4c52-9a58-0c5d2f1e7a44."
+        )
+        return refuse(error, "This is no number and no trace_id", "/why/")
     if asked:
         return redirect_to(f"/why/{quote(asked)}/")
     teams = None if viewer().is_admin else access.select_permitted_teams(viewer())

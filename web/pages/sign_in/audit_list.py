@@ -5,7 +5,6 @@ from flask import Response, request
 from models.domain.audit_actions import ACTIONS
 from models.sign_in import audit
 from models.tables.accounts import get_display_name
-from pipeline.messages.times import format_time
 from web.http.auth import viewer
 from web.http.fields import MAX_INTEGER
 from web.pages.base import render_page
@@ -19,7 +18,7 @@ def show() -> Response:
     found = audit.list_entries(me.account, before=_read_row(), limit=PAGE_SIZE + 1)
     entries = [
         {
-            "at": format_time(entry.at, me.user.time_zone),
+            "at": entry.at,
             "actor": entry.actor,
             "text": ACTIONS.get(entry.action, entry.action),
             "person": get_display_name(entry.user) if entry.user else "",

@@ -7,7 +7,6 @@ from models.sign_in import attempts, audit, passkeys, passwords, sessions
 from models.sign_in.attempts import TooMany
 from models.store.store import store
 from models.tables.accounts import User
-from pipeline.messages.times import format_time
 from web.http.auth import now, viewer
 from web.http.errors import NotFound
 from web.pages import password_checks, signed_in
@@ -126,8 +125,8 @@ def _render(code: int, problem: str = "") -> Response:
             "is_current": session.id == current.id,
             "browser": describe_browser(session.user_agent),
             "method": session.method,
-            "since": format_time(session.creation_date, user.time_zone),
-            "seen": format_time(session.last_seen_at, user.time_zone),
+            "since": session.creation_date,
+            "seen": session.last_seen_at,
         }
         for session in sessions.list_sessions(user, now())
     ]
@@ -143,8 +142,8 @@ def _render(code: int, problem: str = "") -> Response:
             {
                 "id": each.unique_id,
                 "name": each.name,
-                "since": format_time(each.creation_date, user.time_zone),
-                "used": format_time(each.last_used_at, user.time_zone) if each.last_used_at else "never",
+                "since": each.creation_date,
+                "used": each.last_used_at,
             }
             for each in passkeys.list_own(user)
         ],

@@ -1,11 +1,10 @@
 """The page on which people manage their API tokens, with the operations of the interface."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from flask import Response, request
 
 from models.store.store import store
-from pipeline.messages.times import format_time
 from web.account import tokens
 from web.http.auth import now, viewer
 from web.http.errors import BadRequest
@@ -51,16 +50,13 @@ def revoke(token_id: str) -> Response:
 def _render(code: int, *, problem: str = "", token: str = "") -> Response:
     user = viewer().user
 
-    def show_time(at: datetime | None) -> str:
-        return format_time(at, user.time_zone) if at else "never"
-
     listed = [
         {
             "id": each.unique_id,
             "name": each.name,
-            "created": show_time(each.created_at),
-            "ends": show_time(each.expires_at),
-            "used": show_time(each.last_used_at),
+            "created": each.created_at,
+            "ends": each.expires_at,
+            "used": each.last_used_at,
         }
         for each in tokens.TOKENS.select_rows(user).order_by(tokens.Token.id.desc())
     ]

@@ -127,7 +127,7 @@ def test_a_triggered_incident_cannot_be_snoozed(browser):
     answer = browser.post(PATH, act="snooze", minutes="60")
 
     assert answer.status_code == 400
-    assert "Nothing was changed" in answer.text
+    assert "The incident was not changed" in answer.text
 
 
 def test_tags_are_added_and_removed(browser, world, now):
@@ -212,7 +212,7 @@ def test_a_new_incident_without_a_title_is_refused_and_keeps_the_form(browser, w
     answer = browser.post("/incidents/new/", service=world.service.unique_id, summary="Much text")
 
     assert answer.status_code == 400
-    assert "Title" in answer.text
+    assert 'name="title" value="" required aria-invalid="true"><span class="at-field">' in answer.text
     assert "Much text" in answer.text
 
 
@@ -254,3 +254,14 @@ def test_the_timeline_has_the_text_of_a_note(browser):
 
     assert "Alice noted:" in timeline
     assert "Looks like &lt;b&gt;the backup&lt;/b&gt;" in timeline
+
+
+def test_a_refused_form_comes_back_as_it_was_filled_in_with_the_text_beside_the_field(browser):
+    text = browser.post(PATH, act="edit", title="", summary="The disk is <old>", urgency="0").text
+    form = text.partition('id="d-edit" open')[2].partition("</details>")[0]
+
+    assert 'name="title" value="" required aria-invalid="true"><span class="at-field">' in form
+    assert "The disk is &lt;old&gt;" in form
+    assert '<option value="0" selected>low' in form
+    # Another form of the page has a field of the same name.
+    assert text.count('aria-invalid="true"') == 1

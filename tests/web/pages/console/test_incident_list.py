@@ -1,12 +1,17 @@
 """The list of incidents: filters, polls, and actions on several incidents."""
 
+import re
+
 import pytest
 
 from bench.servers.plans import collect_statements
 from models.domain.enums import IncidentStatus
 from models.store.ids import make_uuid
+from models.tables.accounts import CustomRole, User
 from models.tables.incidents import Incident, IncidentTag
-from models.tables.teams import Priority, Tag
+from models.tables.teams import Priority, Tag, TeamMember
+from tests.support.schedules.stored import layer
+from tests.support.schedules.stored import schedule as add_schedule
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # The session with its person, and the list.
@@ -162,3 +167,67 @@ def test_the_filter_is_in_the_address(sign_in, open_incident, world):
 )
 def test_a_wrong_filter_is_refused(sign_in, query, status):
     assert sign_in("alice").get(f"/?{query}").status_code == status
+
+
+def test_more_incidents_need_no_more_statements(sign_in, open_incident):
+    browser = sign_in("alice")
+
+    def count() -> int:
+        with collect_statements() as statements:
+            assert browser.get("/").status_code == 200
+        return len(statements)
+
+    open_incident("First")
+    count()
+    few = count()
+    for number in range(9):
+        open_incident(f"Disk {number} full")
+
+    assert count() == few
+
+
+def test_the_list_shows_level_alerts_and_who_is_next(sign_in, open_incident, world):
+    open_incident("Disk full")
+    text = sign_in("bob").get("/").text.partition("<tbody>")[2]
+
+    assert '<tr class="critical">' in text
+    assert '<td class="alerts number">1</td>' in text
+    # Her mail is not sent yet.
+    assert re.search(r'<td class="next">\s*(<b>Alice</b>|<span class="bad-text">nobody</span>)', text)
+
+
+def test_above_the_list_stands_who_is_on_call_and_gaps_come_first(sign_in, world):
+    add_schedule(world.team, layer(world.bob, name="Backup"), name="Database")
+    add_schedule(world.team, name="Nights")
+    strip = sign_in("bob").get("/").text.partition('id="strip"')[2].partition("</ul>")[0]
+
+    assert strip.index("Nobody is on call") < strip.index("Bob")
+
+
+def test_the_tabs_count_what_is_open(sign_in, open_incident):
+    open_incident("One")
+    open_incident("Two")
+    browser = sign_in("bob")
+    browser.get("/")
+    browser.post("/", act="acknowledge", incident="1")
+    tabs = browser.get("/?status=1").text.partition('id="tabs"')[2].partition("</nav>")[0]
+
+    counts = dict(re.findall(r'>(\w+) <span class="number">(\d+)', tabs))
+    assert counts == {"Open": "2", "Triggered": "1", "Acknowledged": "1"}
+    assert re.search(r'aria-current="page">Triggered', tabs)
+
+
+def test_who_may_not_act_gets_no_buttons_and_reads_who_may(sign_in, open_incident, world, now):
+    open_incident("Disk full")
+    role = CustomRole.create(
+        unique_id=make_uuid(), account=world.account, name="Reader", creation_date=now,
+        permissions=["incident_read"],
+    )  # fmt: skip
+    TeamMember.delete().where(TeamMember.user == world.bob).execute()
+    User.update(custom_role=role).where(User.id == world.bob.id).execute()
+    text = sign_in("bob").get("/").text
+
+    assert "Disk full" in text
+    assert "Members of their teams can acknowledge and resolve them." in text
+    assert 'name="act"' not in text
+    assert "New incident" not in text

@@ -122,7 +122,7 @@ def test_a_shift_without_an_end_says_so(sign_in, world):
     alone = schedule(world.team, layer(world.bob))
     browser = sign_in("bob")
 
-    assert "Layer-1, no end" in browser.get("/on-call/").text
+    assert "no end, Layer-1" in browser.get("/on-call/").text
     text = browser.get(f"/on-call/{alone.unique_id}/").text
     assert "<td>Mon 5 Jan 2026 00:00, no end</td>" in text
     assert "<title>Bob, Layer-1: Mon 5 Jan 2026 00:00, no end</title>" in text
@@ -142,7 +142,7 @@ def test_charlie_does_not_see_schedules_of_another_team(sign_in, nights):
 def test_a_schedule_is_a_picture_and_a_table(sign_in, nights, view):
     text = sign_in("bob").get(f"/on-call/{nights.unique_id}/?view={view}").text
 
-    assert text.count("<svg") == {"week": 1, "month": 5}[view]
+    assert text.count('<svg class="strip"') == {"week": 1, "month": 5}[view]
     assert "<td>Nights</td>" in text
     # A shift in one short cell: a table of full times is wider than a phone.
     assert re.search(r"<td>\w{3} \d+ \w{3} \d\d:\d\d to \w{3} \d+ \w{3} \d\d:\d\d</td>", text)

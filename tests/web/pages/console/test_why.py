@@ -106,7 +106,7 @@ def test_the_form_says_who_would_be_notified_at_another_time(sign_in, world):
     form = {"integration": world.integration.unique_id, "message": "Disk full", "alert_type": "critical"}
     text = browser.post("/why/simulate/", **form, at="2026-03-07T03:00").text
 
-    assert "<b>Alice</b> is notified at once, Sat" in text
+    assert "<b>Alice</b> is notified at once, <time" in text
     assert "Sat 7 Mar 2026, 03:00:00 UTC" in text
     assert Receipt.select().count() == 0
 
@@ -130,3 +130,10 @@ def test_a_wrong_form_keeps_its_values_and_says_why(sign_in, world, form, reason
     assert answer.status_code == 400
     assert reason in answer.text
     assert "My words" in answer.text
+
+
+@pytest.mark.parametrize("asked", ["7", "%237", "0007"])
+def test_a_number_leads_to_its_incident(sign_in, asked):
+    answer = sign_in("bob").get(f"/why/?trace_id={asked}")
+
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/incidents/7/")

@@ -1,0 +1,1 @@
+"""What all pages have in common: the bar, times as people read them, colours of levels."""

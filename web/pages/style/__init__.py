@@ -1,0 +1,1 @@
+"""The page of components, for those who change pages."""
