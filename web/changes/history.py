@@ -178,14 +178,18 @@ def index() -> dict[str, object]:
 
     Owners and admins read all changes of the account. Others read those of objects that they may read.
     """
-    me = viewer()
-    query = cast(Query, serialization.load(QUERY, request.args.to_dict()))
+    return list_changes(viewer(), request.args.to_dict(), paging.read_page())
+
+
+def list_changes(me: Viewer, values: Mapping[str, object], page: paging.Page) -> dict[str, object]:
+    """Return a page of the changes that the viewer may read, by the filters in these values."""
+    query = cast(Query, serialization.load(QUERY, values))
     found = listed.select_changes(me.account.id, read_filters(query, me))
 
     def show(changes: list[Change]) -> list[dict[str, object]]:
         return show_to(me, changes)
 
-    return paging.build_page(select_readable(found, me), paging.read_page(), show)
+    return paging.build_page(select_readable(found, me), page, show)
 
 
 def retrieve(change_id: str) -> dict[str, object]:

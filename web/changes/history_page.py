@@ -8,12 +8,14 @@ from flask import Response, request
 
 from models.changes.sentences import describe_way, list_details
 from models.domain.enums import Way
-from web.changes.history import QUERY
+from web.changes import undo as undoing
+from web.changes.changes import UNDO, find_changes
+from web.changes.history import PAGE, QUERY, list_changes
 from web.changes.kinds import list_kinds
+from web.http import paging
 from web.http.auth import viewer
 from web.http.errors import ApiError
 from web.pages import forms
-from web.pages.console.operations import call
 from web.pages.console.page import redirect_done, refuse, render
 
 PATH = "/changes/"
@@ -27,9 +29,9 @@ WAYS = tuple((each.value, describe_way(each.value, None)) for each in Way)
 def show() -> Response:
     """Show the changes that the person may read, newest first, by the filters in the address."""
     filters = {name: value for name in FILTERS if (value := request.args.get(name, "").strip())}
-    number = request.args.get("page") or "1"
     try:
-        found = call("history_index", None, {**filters, "page": number, "page_size": PAGE_SIZE})
+        page = paging.read_page(default=PAGE_SIZE)
+        found = PAGE.dump(list_changes(viewer(), filters, page))
     except ApiError as error:
         return refuse(error, "There is no such list of changes", PATH)
     return render(
@@ -40,7 +42,7 @@ def show() -> Response:
         actions=ACTIONS,
         ways=WAYS,
         build_link=lambda **values: build_link(filters, **values),
-        number=int(number),
+        number=page.number,
         newer=found["previous"] is not None,
         older=found["next"] is not None,
         is_admin=viewer().is_admin,
@@ -66,7 +68,7 @@ def _prepare(change: Mapping[str, Any]) -> dict[str, object]:
 def undo(change_id: str) -> Response:
     """Undo a change."""
     try:
-        result = call("changes_undo", change_id=change_id)
+        result = UNDO.dump(undoing.undo(find_changes(change_id)))
     except ApiError as error:
         return refuse(error, "The change was not undone", PATH)
     left = sorted({each["field"].replace("_", " ") for each in result["left"]})

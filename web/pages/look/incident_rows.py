@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import peewee
-
 from models.domain.effects import IncidentState
 from models.domain.enums import AlertType, IncidentStatus, TimerKind, Urgency
 from models.domain.facts import OnCallConfig
@@ -17,7 +15,7 @@ from models.load import timers
 from models.load.incident_states import load_states
 from models.load.lane import ConfigKeys, load_incident_config
 from models.load.simulation import load_many_open, load_open_incident
-from models.tables.events import Event
+from models.reports.pages import incident_list
 from models.tables.incidents import Incident
 from pipeline.simulation.next_messages import NextMessages, find_next_messages
 from web.http.auth import now
@@ -58,14 +56,10 @@ class AlertFigures:
 
 def load_alert_figures(rows: Collection[int]) -> dict[int, AlertFigures]:
     """Return the figures by row number. Only the index is read for the counts."""
-    counts = Event.select(Event.incident, peewee.fn.COUNT(Event.id)).where(Event.incident.in_(list(rows)))
-    openers = Event.select(Event.incident, Event.alert_type).where(
-        Event.incident.in_(list(rows)), Event.incident_created
-    )
-    levels = dict(openers.tuples())
+    levels = incident_list.load_levels(rows)
     return {
-        row: AlertFigures(count, LEVELS.get(levels[row]) if row in levels else None)
-        for row, count in counts.group_by(Event.incident).tuples()
+        row: AlertFigures(count, LEVELS.get(AlertType(levels[row])) if row in levels else None)
+        for row, count in incident_list.count_alerts(rows).items()
     }
 
 

@@ -7,9 +7,8 @@ from models.domain.facts import OnCallConfig
 from models.load import schedule_overview
 from models.load.oncall_config import build_people_on_call
 from models.load.schedules import list_usernames, load_schedule_facts
+from models.reports.pages import on_call_strip
 from models.tables.accounts import get_display_name
-from models.tables.schedules import Schedule
-from models.tables.teams import Team
 from schedules.escalation.current import find_current
 from web.http import access
 from web.http.auth import now, viewer
@@ -44,13 +43,7 @@ class Current:
 def load_strip() -> list[Current]:
     """Return the schedules of the strip, in a constant number of statements."""
     teams = access.select_permitted_teams(viewer(), "schedule_read")
-    rows = list(
-        Schedule.select(Schedule, Team)
-        .join(Team)
-        .where(Schedule.team.in_(teams))
-        .order_by(Team.name, Schedule.name, Schedule.id)
-        .limit(MAX_COMPUTED)
-    )
+    rows = on_call_strip.list_schedules(teams, MAX_COMPUTED)
     facts = load_schedule_facts(rows, now() - timedelta(days=40))
     usernames = {name for each in facts for name in list_usernames(each)}
     users = schedule_overview.find_members(viewer().account.id, usernames) if usernames else {}
