@@ -27,7 +27,7 @@ def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(command, "open_store", lambda *_: None)
-    monkeypatch.setattr(command.logs, "configure", lambda *_: None)
+    monkeypatch.setattr(command, "configure_later", lambda *_: None)
     monkeypatch.setattr(command.queue, "connect", lambda url: None)
     with capture_logs():
         yield lambda *arguments, **options: CliRunner().invoke(dead_letters_group, arguments, **options)
