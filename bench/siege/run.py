@@ -34,9 +34,9 @@ TIMEOUT_S = 120.0
 DRAIN_S = 90.0
 # All threads of an attack end within the longest time for an answer, and one pause.
 JOIN_S = 60.0
-# A web process gives memory back within 160 s (runtime/garbage.py), if it has grown by 48 MiB.
+# A web process gives memory back within 160 s (runtime/garbage.py), but for 48 MiB and what its caches hold.
 GIVEN_BACK_S = 200.0
-SURPLUS_MIB = 48.0
+SURPLUS_MIB = 96.0
 POLL_S = 0.5
 
 

@@ -14,24 +14,24 @@ from urllib.parse import urlsplit
 from bench.siege.attacks.alerts import go_on
 from bench.siege.attacks.attack import TIMEOUT_S, Attack, Sizes
 from bench.siege.attacks.requests import Request, Requests
-from bench.siege.attacks.slow_targets import CONTACTS, PAUSE_S, add_contacts
+from bench.siege.attacks.slow_targets import PAUSE_S, add_contacts
 from bench.siege.bodies import build_alert
 from bench.siege.late_names.sitecustomize import LATE_DOMAIN
 from bench.siege.tenants import Tenant, create_tenant
 from models.domain.enums import OtherContactType
-from models.store.store import connection, store
-from models.tables.users import ContactMethod
 
 SLOW_NAMES = "webhooks at names that resolve late"
+# As many as a person may have, besides the own e-mail address.
+CONTACTS = 19
 IN_TIME, LATE = "webhook in time", "webhook late"
 # The goal for pages. A webhook that has not arrived by then is late.
 GOAL_S = 2.0
 
 
 def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
-    """Create a tenant whose contacts get new names for each alert, and one whose webhooks must be in time."""
+    """Create a tenant whose contacts have names that resolve late, and one whose webhooks must be in time."""
     path = create_tenant(tenant.base_url, "unknown").generic.path
-    add_contacts("unknown@example.org", OtherContactType.WEBHOOK, _build_urls(0))
+    add_contacts("unknown@example.org", OtherContactType.WEBHOOK, _build_urls())
     server = _Webhooks()
     beside = create_tenant(tenant.base_url, "prompt").generic.path
     # A name, since an address is not looked up.
@@ -41,17 +41,9 @@ def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
     yield attack
 
 
-def _build_urls(number: int) -> list[str]:
-    """Return URLs with names that nobody has looked up yet: a host that does not answer gets a pause."""
-    return [f"http://n{number}-{place}.{LATE_DOMAIN}/" for place in range(CONTACTS)]
-
-
-def _rename_contacts(number: int) -> None:
-    known = ContactMethod.value.endswith(f".{LATE_DOMAIN}/")
-    with connection(), store().write_transaction():
-        rows = list(ContactMethod.select(ContactMethod.id).where(known).order_by(ContactMethod.id))
-        for row, url in zip(rows, _build_urls(number), strict=True):
-            ContactMethod.update(value=url, verified_value=url).where(ContactMethod.id == row).execute()
+def _build_urls() -> list[str]:
+    """Return URLs with many names: a host that does not answer gets a pause."""
+    return [f"http://n{place}.{LATE_DOMAIN}/" for place in range(CONTACTS)]
 
 
 class _Webhooks(ThreadingHTTPServer):
@@ -96,7 +88,6 @@ class SlowNames(Requests):
         self._server = server
 
     def _build_alert(self, number: int) -> Request:
-        _rename_contacts(number)
         return Request(self._path, json.dumps(build_alert(f"unknown-{number}", {})).encode())
 
     def run(self, stopping: threading.Event) -> None:
