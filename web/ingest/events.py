@@ -23,6 +23,7 @@ from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.forms import read_form
 from pipeline.sources.table import SOURCES, Source
+from web.changes.rights import select_readable
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge, Unavailable
@@ -514,7 +515,8 @@ def get_trace(trace_id: str) -> dict[str, object]:
 
     `answer` says who was notified or, if nobody was, why. It is made from the alerts of the page.
     The alerts of a large body have pages, by default of 100 alerts. `incidents` are those of the page.
-    `is_truncated`: an incident has more entries, which its timeline shows.
+    `is_truncated`: an incident has more entries, which its timeline shows. `changed_before` names changes of
+    the configuration since the alert before of the same entity, if the two were treated differently.
     """
     try:
         receipt = _access_receipt(trace_id)
@@ -522,7 +524,14 @@ def get_trace(trace_id: str) -> dict[str, object]:
         raise NotFound(detail=_describe_unknown_alert()) from None
     page = paging.read_page(default=alert_trace.PAGE_SIZE)
     services = _select_visible_services(receipt)
-    trace = alert_trace.build_trace(receipt, services, start=page.start, size=page.size)
+    me = auth.viewer()
+    trace = alert_trace.build_trace(
+        receipt,
+        services,
+        start=page.start,
+        size=page.size,
+        readable=lambda changes: select_readable(changes, me),
+    )
     answer = alert_answer.write_answer(trace, find_repeated(receipt, services))
     return {"answer": answer, **trace, **paging.build_links(page, trace["count"])}
 
