@@ -58,7 +58,7 @@ def select_changes(account: int, filters: Filters = Filters()) -> "peewee.ModelS
     if filters.end is not None:
         query = query.where(Change.at < filters.end)
     if filters.object_id is None:
-        # The index (account, at) has this order.
+        # The index (account, at, id) has this order.
         return query.order_by(Change.at.desc(), Change.id.desc())
     # The index of an object has only rows with an object, and the planner does not know that this one is.
     of_object = (Change.object_id == filters.object_id) & (Change.object_id != "")

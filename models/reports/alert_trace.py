@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import peewee
 
+from models.changes.between import ChangesBetween, Readable, find_changes
+from models.changes.sentences import write_sentence
 from models.domain.channels import DELIVERY_CHANNELS, get_channel_name
 from models.domain.enums import (
     AlertType,
@@ -137,14 +139,21 @@ def get_state(state: int, has_error: bool) -> WorkState:
 
 
 def build_trace(
-    receipt: Receipt, services: peewee.ModelSelect | None = None, *, start: int = 0, size: int = PAGE_SIZE
+    receipt: Receipt,
+    services: peewee.ModelSelect | None = None,
+    *,
+    start: int = 0,
+    size: int = PAGE_SIZE,
+    readable: Readable | None = None,
 ) -> JsonDict:
     """Return a page of the alert trace of a receipt: alerts stage by stage, their incidents with deliveries.
 
     `services` is a query of service rows; alerts that a router sent to other services are left out. None:
-    all alerts. `start` is the number of alerts before the page.
+    all alerts. `start` is the number of alerts before the page. `readable` leaves out changes of the
+    configuration that the reader may not read.
     """
     events = list(_select_events(receipt, services).limit(size).offset(start))
+    changed = find_changes(receipt, events, readable)
     incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
     return {
         "trace_id": receipt.trace_id,
@@ -158,7 +167,7 @@ def build_trace(
         "error": _to_text(receipt.error),
         "count": count_events(receipt, services),
         "progress": _build_progress(receipt),
-        "alerts": [_build_alert(event) for event in events],
+        "alerts": [_build_alert(event, changed.get(event.id)) for event in events],
         "incidents": _build_incidents(incidents),
     }
 
@@ -176,7 +185,7 @@ def _build_reference(
     return {"unique_id": row.unique_id, "name": row.name} if row else None
 
 
-def _build_alert(event: Event) -> JsonDict:
+def _build_alert(event: Event, changed: ChangesBetween | None) -> JsonDict:
     incident, reasons = event.incident, list_reasons(event)
     return {
         "unique_id": event.unique_id,
@@ -195,6 +204,25 @@ def _build_alert(event: Event) -> JsonDict:
         "rules": [show_rule(record) for record in event.rules],
         "incident": incident.incident_number if incident else None,
         "incident_created": event.incident_created,
+        "changed_before": _build_changes(changed),
+    }
+
+
+def _build_changes(found: ChangesBetween | None) -> JsonDict | None:
+    """Return what changed between an alert and the one before it, as a trace shows it."""
+    if found is None:
+        return None
+    return {
+        "previous_alert_at": found.before,
+        "changes": [
+            {
+                "unique_id": each.unique_id,
+                "at": each.at,
+                "object": each.object_id,
+                "what": write_sentence(each),
+            }
+            for each in found.changes
+        ],
     }
 
 

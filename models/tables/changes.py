@@ -49,7 +49,7 @@ class Change(Table):
     undone_by = peewee.CharField(max_length=22, null=True)
 
     class Meta:
-        indexes = ((("account", "at"), False), (("account", "batch"), False))
+        indexes = ((("account", "at", "id"), False), (("account", "batch"), False))
 
 
 Change.declare_index("change_removed", "at", where="removed IS NOT NULL")

@@ -23,6 +23,7 @@ from pipeline.sources.reading import generic
 from pipeline.sources.reading.body import BadBody, RequestBody
 from pipeline.sources.reading.forms import read_form
 from pipeline.sources.table import SOURCES, Source
+from web.changes.rights import select_readable
 from web.http import access, auth, client_profile, paging, serialization
 from web.http.concurrency_limit import start_client_check
 from web.http.errors import BadRequest, Busy, Forbidden, NotFound, TooLarge, Unavailable
@@ -512,7 +513,8 @@ def get_trace(trace_id: str) -> dict[str, object]:
 
     `answer` says who was notified or, if nobody was, why. It is made from the alerts of the page.
     The alerts of a large body have pages, by default of 100 alerts. `incidents` are those of the page.
-    `is_truncated`: an incident has more entries, which its timeline shows.
+    `is_truncated`: an incident has more entries, which its timeline shows. `changed_before` names changes of
+    the configuration since the alert before of the same entity, if the two were treated differently.
     """
     return load_trace(auth.viewer(), trace_id, paging.read_page(default=alert_trace.PAGE_SIZE))
 
@@ -525,7 +527,13 @@ def load_trace(viewer: auth.Viewer, trace_id: str, page: paging.Page) -> alert_t
     except NotFound:
         raise NotFound(detail=_describe_unknown_alert()) from None
     services = _select_visible_services(viewer, receipt)
-    trace = alert_trace.build_trace(receipt, services, start=page.start, size=page.size)
+    trace = alert_trace.build_trace(
+        receipt,
+        services,
+        start=page.start,
+        size=page.size,
+        readable=lambda changes: select_readable(changes, viewer),
+    )
     answer = alert_answer.write_answer(trace, find_repeated(receipt, services))
     return {"answer": answer, **trace, **paging.build_links(page, trace["count"])}
 

@@ -217,7 +217,7 @@ UNIQUE INDEX customrole_account_id_name ON "custom_role" (account_id, name);
 INDEX user_account_id_joining_date ON "user" (account_id, joining_date);
 INDEX user_address ON "user" (LOWER(email));
 UNIQUE INDEX identity_issuer_subject_user_id ON "identity" (issuer, subject, user_id);
-INDEX change_account_id_at ON "change" (account_id, at);
+INDEX change_account_id_at_id ON "change" (account_id, at, id);
 INDEX change_account_id_batch ON "change" (account_id, batch);
 INDEX change_removed ON "change" (at) WHERE removed IS NOT NULL;
 INDEX change_of_object ON "change" (object_id, id) WHERE object_id <> '';

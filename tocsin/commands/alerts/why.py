@@ -156,6 +156,10 @@ def _format_alert(alert: JsonDict, statuses: dict[int, str]) -> Iterator[str]:
         yield f"  dead letter: {alert['error']}"
     if alert["incident"]:
         yield f"  {alert_answer.describe_incident_of(alert, statuses)}"
+    if changed := alert["changed_before"]:
+        yield f"  between this alert and the one before it ({_format_time(changed['previous_alert_at'])}):"
+        for each in changed["changes"]:
+            yield f"    {_format_time(each['at'])}  {each['what']}"
 
 
 def format_stages(alert: JsonDict) -> Iterator[str]:
