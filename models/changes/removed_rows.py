@@ -17,7 +17,7 @@ from models.changes.record import MAX_BYTES
 from models.changes.sealing import decrypt, encrypt
 from models.store.fields import NumberedTable, Table, UtcField
 from models.store.peewee_internals import get_fields, get_referred, get_table_name, get_values, list_backrefs
-from models.tables.accounts import CustomRole
+from models.tables.accounts import CustomRole, User
 from models.tables.maintenance import Maintenance, MaintenanceService
 from models.tables.outbound import OutboundTarget
 from models.tables.routers import GlobalRouter, RouterRule
@@ -37,6 +37,8 @@ RETURNING: tuple[type[Table], ...] = (
     StakeholderAddress, ContactMethod, ContactSecret, NotificationRule, ForwardingRule,
 )  # fmt: skip
 BY_NAME = {get_table_name(table): table for table in RETURNING}
+# The tables whose references are set again. A person has a custom role.
+REFERRING: dict[str, type[Table]] = {**BY_NAME, get_table_name(User): User}
 
 
 def name_table(table: type[Table]) -> str:
@@ -106,9 +108,9 @@ def _collect(table: type[Table], rows: list[Table], removed: Removed, room: int)
     ids = [row.id for row in rows]
     for reference in list_backrefs(table):
         inner = reference.model
-        if inner not in RETURNING or not ids:
+        if get_table_name(inner) not in REFERRING or not ids:
             continue
-        if reference.on_delete == "CASCADE":
+        if reference.on_delete == "CASCADE" and inner in RETURNING:
             found = list(inner.select().where(reference.in_(ids)).order_by(inner.id).limit(room + 1))
             if found:
                 room = _collect(inner, found, removed, room)
@@ -141,7 +143,7 @@ def bring_back(removed: Removed) -> Iterator[Table]:
             numbers[name, int(str(values["id"]))] = row.id
             yield row
     for name, column, old, rows in removed.emptied:
-        referring = BY_NAME[name]
+        referring = REFERRING[name]
         reference = get_fields(referring)[column]
         target = numbers.get((get_table_name(get_referred(reference)), old))
         if target is not None:
