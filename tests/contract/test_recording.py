@@ -83,9 +83,7 @@ def test_each_operation_that_changes_the_configuration_is_recorded(ask, samples,
     assert {path for _, path in numbered - changing} == WRITING_ABOUT_INCIDENTS
 
 
-def test_a_write_that_cannot_be_recorded_changes_nothing(
-    ask, samples, world, with_alert, monkeypatch
-):
+def test_a_write_that_cannot_be_recorded_changes_nothing(ask, samples, world, with_alert, monkeypatch):
     add_samples(ask, samples, world)
     ask("PATCH", f"/api/account/teams/{samples.ids['team_id']}/tags/{samples.ids['tag_id']}/", {"name": "x"})
     add_change = recording.add_change
