@@ -230,7 +230,7 @@ def _bring_back(kind: Kind, change: Change) -> None:
         if values["unique_id"] == change.object_id
     )
     parent_field = resource.parent_field
-    parent = removed_rows.find_parent(parent_field, top)
+    parent = removed_rows.find_parent(parent_field, top, removed)
     if parent is None:
         raise Conflict(detail=f"{_name(change)}: What it belongs to no longer exists.")
     if resource.model.get_or_none(resource.model.unique_id == change.object_id) is not None:

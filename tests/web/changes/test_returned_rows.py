@@ -5,6 +5,7 @@ import pytest
 from models.changes.removed_rows import REFERRING, RETURNING
 from models.store.peewee_internals import get_referred, get_table_name, list_references
 from models.tables.changes import Change
+from models.tables.teams import IncidentRole
 from tests.support.changes.configuration import compare_rows, read_configuration
 from tests.support.changes.random_writes import keep_restored
 from tests.support.changes.requests import add_samples
@@ -123,3 +124,29 @@ def test_a_role_that_comes_back_gives_its_rights_again_and_is_in_the_audit_list(
     path = f"/api/account/users/{world.bob.username}/customroles/"
     assert ask("GET", path).json["custom_role"] == role
     assert entries.count() == before + 1
+
+
+def test_what_was_deleted_before_its_owner_comes_back_after_it(ask, all_kinds):
+    """The owner has another row number then."""
+    before, changes = keep_restored(read_configuration()), []
+    for template in (f"{INTEGRATION}transformers/{{transformers_id}}/", f"{TEAM}services/{{service_id}}/"):
+        ask("DELETE", template.format(**all_kinds.ids))
+        changes.append(Change.select().where(Change.kind != "").order_by(Change.id.desc()).first())
+
+    for change in reversed(changes):
+        assert ask("POST", f"/api/tocsin/changes/{change.unique_id}/undo/").status_code == 200
+    assert compare_rows(before, keep_restored(read_configuration())) == []
+
+
+def test_a_reference_never_becomes_one_to_another_object_with_the_same_row_number(ask, all_kinds):
+    ids = all_kinds.ids
+    templates, roles = f"{TEAM}task_templates/".format(**ids), f"{TEAM}roles/".format(**ids)
+    ask("DELETE", f"{templates}{ids['task_template_id']}/")
+    change = Change.select().where(Change.kind != "").order_by(Change.id.desc()).first()
+    number = IncidentRole.get(IncidentRole.unique_id == ids["incident_role_id"]).id
+    ask("DELETE", f"{roles}{ids['incident_role_id']}/")
+    other = ask("POST", roles, all_kinds.bodies["role"]).json["unique_id"]
+    IncidentRole.update(id=number).where(IncidentRole.unique_id == other).execute()
+
+    assert ask("POST", f"/api/tocsin/changes/{change.unique_id}/undo/").status_code == 200
+    assert ask("GET", f"{templates}{ids['task_template_id']}/tasks/").json[0]["role"] == ""
