@@ -5,8 +5,8 @@ comes back: incidents, messages and what people wrote do not.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import cast
 
@@ -16,8 +16,15 @@ import peewee
 from models.changes.record import MAX_BYTES
 from models.changes.sealing import decrypt, encrypt
 from models.store.fields import NumberedTable, Table, UtcField
-from models.store.peewee_internals import get_fields, get_referred, get_table_name, get_values, list_backrefs
-from models.tables.accounts import CustomRole
+from models.store.peewee_internals import (
+    get_fields,
+    get_referred,
+    get_table_name,
+    get_values,
+    list_backrefs,
+    list_references,
+)
+from models.tables.accounts import CustomRole, User
 from models.tables.outbound import OutboundTarget
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertGroupingPolicy, AlertRule, OutgoingRule
@@ -43,6 +50,8 @@ RETURNING: tuple[type[Table], ...] = (
     StakeholderAddress, ContactMethod, ContactSecret, NotificationRule, ForwardingRule,
 )  # fmt: skip
 BY_NAME = {get_table_name(table): table for table in RETURNING}
+# The tables whose references are set again. A person has a custom role.
+REFERRING: dict[str, type[Table]] = {**BY_NAME, get_table_name(User): User}
 
 
 def name_table(table: type[Table]) -> str:
@@ -74,11 +83,14 @@ class CannotReturn(Exception):
 class Removed:
     """What a deletion removes. `rows`: by table, the values of each row. `emptied`: references to the row.
 
-    A reference is the name of a table, a column, the row number that it had, and the rows that had it.
+    A reference is the name of a table, a column, the row number that it had, and the ids of the rows that had
+    it. `ids` are the unique_ids of the rows to which the rows refer, by table and row number: another row can
+    have the number later, and a row that comes back has another one.
     """
 
     rows: dict[str, list[dict[str, object]]]
-    emptied: list[tuple[str, str, int, list[int]]]
+    emptied: list[tuple[str, str, int, list[str]]]
+    ids: dict[str, dict[str, str]]
 
 
 def seal(row: Table) -> str | None:
@@ -92,7 +104,7 @@ def seal(row: Table) -> str | None:
 
 def pack(removed: Removed) -> bytes:
     """Return removed rows as compressed JSON. Raise TooLarge if they are too long to keep."""
-    packed = zlib.compress(orjson.dumps({"rows": removed.rows, "emptied": removed.emptied}))
+    packed = zlib.compress(orjson.dumps(asdict(removed)))
     if len(packed) > MAX_PACKED_BYTES:
         raise TooLarge
     return packed
@@ -101,14 +113,29 @@ def pack(removed: Removed) -> bytes:
 def open_sealed(sealed: str) -> Removed:
     """Return what a deletion removed. Raise ValueError if it cannot be read."""
     values = orjson.loads(zlib.decompress(decrypt(sealed)))
-    return Removed(values["rows"], [tuple(each) for each in values["emptied"]])
+    return Removed(values["rows"], [tuple(each) for each in values["emptied"]], values["ids"])
 
 
 def collect(row: Table) -> Removed:
     """Return what the deletion of this row removes. Raise TooLarge if it is too much to keep."""
-    removed = Removed({}, [])
+    removed = Removed({}, [], {})
     _collect(type(row), [row], removed, MAX_ROWS)
+    for name, rows in removed.rows.items():
+        for reference in list_references(BY_NAME[name]) if name in BY_NAME else ():
+            _add_ids(removed, reference, rows)
     return removed
+
+
+def _add_ids(
+    removed: Removed, reference: peewee.ForeignKeyField, rows: Sequence[Mapping[str, object]]
+) -> None:
+    referred = cast("type[Table]", get_referred(reference))
+    ids = removed.ids.setdefault(get_table_name(referred), {})
+    numbers = {each[reference.name] for each in rows} - {None}
+    missing = [each for each in numbers if str(each) not in ids]
+    if missing:
+        found = referred.select(referred.id, referred.unique_id).where(referred.id.in_(missing)).tuples()
+        ids.update((str(number), unique_id) for number, unique_id in found)
 
 
 def _collect(table: type[Table], rows: list[Table], removed: Removed, room: int) -> int:
@@ -120,17 +147,20 @@ def _collect(table: type[Table], rows: list[Table], removed: Removed, room: int)
     ids = [row.id for row in rows]
     for reference in list_backrefs(table):
         inner = reference.model
-        if inner not in RETURNING or not ids:
+        if get_table_name(inner) not in REFERRING or not ids:
             continue
-        if reference.on_delete == "CASCADE":
+        if reference.on_delete == "CASCADE" and inner in RETURNING:
             found = list(inner.select().where(reference.in_(ids)).order_by(inner.id).limit(room + 1))
             if found:
                 room = _collect(inner, found, removed, room)
         elif reference.on_delete == "SET NULL":
             for one in ids:
                 emptied = [
-                    number
-                    for (number,) in inner.select(inner.id).where(reference == one).tuples().limit(MAX_ROWS)
+                    unique_id
+                    for (unique_id,) in inner.select(inner.unique_id)
+                    .where(reference == one)
+                    .tuples()
+                    .limit(MAX_ROWS)
                 ]
                 if emptied:
                     removed.emptied.append((get_table_name(inner), reference.name, one, emptied))
@@ -151,27 +181,37 @@ def bring_back(removed: Removed) -> Iterator[Table]:
     for table in RETURNING:
         name = get_table_name(table)
         for values in removed.rows.get(name, ()):
-            row = table.create(**_prepare(table, values, numbers))
+            row = table.create(**_prepare(table, values, numbers, removed))
             numbers[name, int(str(values["id"]))] = row.id
             yield row
     for name, column, old, rows in removed.emptied:
-        referring = BY_NAME[name]
+        referring = REFERRING[name]
         reference = get_fields(referring)[column]
         target = numbers.get((get_table_name(get_referred(reference)), old))
         if target is not None:
-            is_empty = referring.id.in_(rows) & reference.is_null()
+            is_empty = referring.unique_id.in_(rows) & reference.is_null()
             referring.update({column: target}).where(is_empty).execute()
 
 
-def find_parent(reference: peewee.ForeignKeyField, values: Mapping[str, object]) -> Table | None:
+def find_parent(
+    reference: peewee.ForeignKeyField, values: Mapping[str, object], removed: Removed
+) -> Table | None:
     """Return the row to which a removed row belonged; None: it no longer exists."""
+    return _find_referred(reference, int(str(values[reference.name])), removed)
+
+
+def _find_referred(reference: peewee.ForeignKeyField, old: int, removed: Removed) -> Table | None:
     referred = cast("type[Table]", get_referred(reference))
-    found: Table | None = referred.get_or_none(referred.id == values[reference.name])
+    unique_id = removed.ids.get(get_table_name(referred), {}).get(str(old))
+    found: Table | None = referred.get_or_none(referred.unique_id == unique_id)
     return found
 
 
 def _prepare(
-    table: type[Table], values: Mapping[str, object], numbers: Mapping[tuple[str, int], int]
+    table: type[Table],
+    values: Mapping[str, object],
+    numbers: Mapping[tuple[str, int], int],
+    removed: Removed,
 ) -> dict[str, object]:
     prepared: dict[str, object] = {}
     for name, field in get_fields(table).items():
@@ -179,7 +219,7 @@ def _prepare(
             continue
         value = values[name]
         if isinstance(field, peewee.ForeignKeyField) and value is not None:
-            value = _find_row(table, field, int(str(value)), numbers)
+            value = _find_row(field, int(str(value)), numbers, removed)
         elif isinstance(field, UtcField) and isinstance(value, str):
             value = datetime.fromisoformat(value)
         prepared[name] = value
@@ -191,16 +231,16 @@ def _prepare(
 
 
 def _find_row(
-    table: type[Table], field: peewee.ForeignKeyField, old: int, numbers: Mapping[tuple[str, int], int]
+    field: peewee.ForeignKeyField, old: int, numbers: Mapping[tuple[str, int], int], removed: Removed
 ) -> int | None:
-    referred = cast("type[Table]", get_referred(field))
-    new = numbers.get((get_table_name(referred), old))
+    referred = get_table_name(get_referred(field))
+    new = numbers.get((referred, old))
     if new is not None:
         return new
-    if referred.select().where(referred.id == old).exists():
-        return old
+    found = _find_referred(field, old, removed)
+    if found is not None:
+        number: int = found.id
+        return number
     if field.null:
         return None
-    raise CannotReturn(
-        f"The {get_table_name(referred).replace('_', ' ')} to which it belongs no longer exists."
-    )
+    raise CannotReturn(f"The {referred.replace('_', ' ')} to which it belongs no longer exists.")

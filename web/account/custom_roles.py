@@ -63,9 +63,12 @@ class CustomRoles(Resource[CustomRole, Account]):
             row = super().insert(parent, values)
         except peewee.IntegrityError:
             _refuse_name()
+        self.record_return(row)
+        return row
+
+    def record_return(self, row: CustomRole) -> None:
         changes = recording.describe_permissions(row.name, (), row.permissions)
         _record(row, changes or f"{row.name}: no permissions")
-        return row
 
     def change(self, row: CustomRole, values: dict[str, object]) -> None:
         own = CustomRole.select(CustomRole.permissions).where(CustomRole.id == row.id)

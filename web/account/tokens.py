@@ -7,6 +7,7 @@ from typing import NotRequired, TypedDict, cast
 import peewee
 from marshmallow import fields
 
+from models.changes.record import CREATED
 from models.people import provisioning
 from models.store.ids import digest
 from models.tables.accounts import Token, User
@@ -128,6 +129,7 @@ def create_for(user: User, given: dict[str, object]) -> dict[str, object]:
         text = provisioning.issue_token(user, values["name"], now(), values.get("expires_at"))
         row = Token.get(Token.digest == digest(text))
         recording.record(user, "token_created", values["name"])
+        TOKENS.record(CREATED, user, row, {}, TOKENS.describe(row))
     row.user = user
     shown = {name: getattr(row, name) for name in TOKENS.schema.fields}
     return NumberedAnswer(row.number, {**shown, "token": text})

@@ -62,7 +62,7 @@ def show(object_id: str) -> dict[str, object]:
 
 def _describe(kind: str, row: NumberedTable, name: str) -> dict[str, object]:
     why_not = find_deletion_obstacle(kind)
-    removed = removed_rows.Removed({removed_rows.name_table(type(row)): [{}]}, [])
+    removed = removed_rows.Removed({removed_rows.name_table(type(row)): [{}]}, [], {})
     try:
         removed = removed_rows.collect(row)
         removed_rows.pack(removed)

@@ -14,15 +14,17 @@ from flask import g
 from models.changes import removed_rows
 from models.changes.differences import Difference, revert
 from models.changes.obstacles import NO_OBJECT, find_obstacle
-from models.changes.record import CREATED
+from models.changes.record import CREATED, DELETED
 from models.store import limits
 from models.store.fields import NumberedTable, Table
+from models.store.peewee_internals import get_values
 from models.store.store import store
 from models.tables.changes import Change
-from models.tables.services import Integration
+from models.tables.outbound import OutboundTarget
+from models.tables.services import Integration, Service
 from web.changes.kinds import Kind, find_kind
-from web.http import recording
-from web.http.auth import now
+from web.http import access, recording
+from web.http.auth import now, viewer
 from web.http.client_profile import Profile
 from web.http.errors import Conflict
 from web.http.resource import config_transaction
@@ -37,6 +39,8 @@ NOTHING = "Nothing of it can be undone, since these fields have other values now
 # Mostly because a name or an address is unique.
 IN_THE_WAY = "Another object is in its place now."
 GONE = "The object no longer exists."
+# What the undo of an action does to the object.
+_UNDOING = {CREATED: "destroy", DELETED: "create"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,10 @@ def undo(changes: Sequence[Change]) -> UndoResult:
 
 
 def _undo_one(change: Change, result: UndoResult) -> None:
-    obstacle = find_obstacle(change)
     kind = find_kind(change.kind)
+    if kind is not None:
+        _require_rights(kind, change)
+    obstacle = find_obstacle(change)
     if obstacle is not None or kind is None:
         raise Conflict(detail=f"{_name(change)}: {obstacle or NO_OBJECT}")
     match change.action:
@@ -84,6 +90,18 @@ def _undo_one(change: Change, result: UndoResult) -> None:
         case _:
             result.left += _write_back(kind, change)
     result.written.append(_name(change))
+
+
+def _require_rights(kind: Kind, change: Change) -> None:
+    """Raise Forbidden if the viewer may not write such objects there: a refusal names the object.
+
+    The operation itself checks more.
+    """
+    with act_with(kind.resource.get_permission(_UNDOING.get(change.action, "update"))):
+        if change.team_id is not None:
+            access.require_permission(viewer(), change.team_id)
+        elif change.user_id != viewer().user.id:
+            access.access_account(viewer())
 
 
 def _name(change: Change) -> str:
@@ -116,7 +134,9 @@ def _delete_again(kind: Kind, change: Change) -> None:
     resource = kind.resource
     permission = resource.get_permission("destroy")
     parent, row = _find_row(kind, change, permission)
-    _, left = revert(resource.describe(row), change.fields)
+    secrets = {each["field"] for each in change.fields if each.get("secret")}
+    _, left = revert(resource.describe(row), [each for each in change.fields if not each.get("secret")])
+    left += _list_changed_since(change, secrets)
     if left:
         raise Conflict(detail=f"{_name(change)}: {CHANGED_SINCE.format(', '.join(left))}")
     children = _list_later_children(row)
@@ -126,19 +146,33 @@ def _delete_again(kind: Kind, change: Change) -> None:
         resource.delete(parent, row, Writing(Mode.DELETE))
 
 
+def _list_changed_since(change: Change, secrets: set[str]) -> list[str]:
+    """Return which of these fields, whose values are not kept, later changes of the object have."""
+    if not secrets:
+        return []
+    later = Change.select(Change.fields).where(Change.object_id == change.object_id, Change.id > change.id)
+    changed = {each["field"] for (fields,) in later.tuples().iterator() for each in fields or ()}
+    return sorted(changed & secrets)
+
+
 def _list_later_children(row: NumberedTable) -> list[str]:
     """Return the kinds of the objects below this one that were created later."""
     try:
         removed = removed_rows.collect(row)
     except removed_rows.TooLarge:
         return ["too many objects"]
-    since = getattr(row, "creation_date", None)
+    since = _get_creation(get_values(row))
     return sorted(
         name.replace("_", " ")
         for name, rows in removed.rows.items()
-        if issubclass(removed_rows.BY_NAME[name], NumberedTable)
-        and any(each["unique_id"] != row.unique_id and each.get("creation_date") != since for each in rows)
+        if name in removed_rows.BY_NAME
+        and issubclass(removed_rows.BY_NAME[name], NumberedTable)
+        and any(each["unique_id"] != row.unique_id and _get_creation(each) != since for each in rows)
     )
+
+
+def _get_creation(values: Mapping[str, object]) -> object:
+    return values.get("creation_date", values.get("joining_date"))
 
 
 def _write_back(kind: Kind, change: Change) -> list[LeftField]:
@@ -196,7 +230,7 @@ def _bring_back(kind: Kind, change: Change) -> None:
         if values["unique_id"] == change.object_id
     )
     parent_field = resource.parent_field
-    parent = removed_rows.find_parent(parent_field, top)
+    parent = removed_rows.find_parent(parent_field, top, removed)
     if parent is None:
         raise Conflict(detail=f"{_name(change)}: What it belongs to no longer exists.")
     if resource.model.get_or_none(resource.model.unique_id == change.object_id) is not None:
@@ -206,10 +240,12 @@ def _bring_back(kind: Kind, change: Change) -> None:
         resource.require_write(parent)
         resource.require_room(parent)
         resource.check_return(parent, _list_values(change, top))
+        resource.prepare_return(parent, top)
         with store().long_statements(limits.DELETION_S):
             row = _insert(change, removed)
         shown = resource.reload(parent, row)
         resource.record(CREATED, parent, shown, {}, resource.describe(shown))
+        resource.record_return(shown)
 
 
 def _insert(change: Change, removed: removed_rows.Removed) -> NumberedTable:
@@ -221,6 +257,9 @@ def _insert(change: Change, removed: removed_rows.Removed) -> NumberedTable:
             if isinstance(row, Integration) and row.heartbeat_interval:
                 expected = heartbeats.build_expectation(row, now())
                 Integration.update(expected).where(Integration.id == row.id).execute()
+            if isinstance(row, OutboundTarget):
+                service = Integration.select(Integration.service).where(Integration.id == row.integration_id)
+                Service.update(has_outbound=True).where(Service.id.in_(service)).execute()
     except removed_rows.CannotReturn as error:
         raise Conflict(detail=f"{_name(change)}: {error}") from None
     except peewee.IntegrityError:

@@ -100,6 +100,8 @@ class Resource(Generic[Row, Parent]):
     owns_itself = False
     # Whether an undo can bring a deleted row back.
     can_return = True
+    # Whether the history has the changes of rows with numbers.
+    records_changes = True
     # The permissions to read and to write.
     permissions: ReadWrite
     order: tuple[str, ...] = ("creation_date", "id")
@@ -120,7 +122,7 @@ class Resource(Generic[Row, Parent]):
     @property
     def is_recorded(self) -> bool:
         """Whether the history of the account has the changes of the rows."""
-        return issubclass(self.model, NumberedTable)
+        return self.records_changes and issubclass(self.model, NumberedTable)
 
     def get_permission(self, verb: str) -> str:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
@@ -214,6 +216,12 @@ class Resource(Generic[Row, Parent]):
         """Raise BadRequest or Forbidden if a deleted row with these values must not come back."""
         writing = Writing(Mode.CREATE, Profile.CLIENT)
         self.check(self.load(values, Writing(Mode.PATCH, Profile.CLIENT)), parent, None, writing)
+
+    def prepare_return(self, parent: Parent, values: Mapping[str, object]) -> None:
+        """Change what must change before a deleted row with these columns comes back."""
+
+    def record_return(self, row: Row) -> None:
+        """Record the rights that a row gives again which an undo brought back."""
 
     def require_room(self, parent: Parent) -> None:
         """Lock what an insert locks. Raise BadRequest if the parent can have no more rows."""
@@ -337,16 +345,20 @@ class Resource(Generic[Row, Parent]):
             # The rows that belong to the object are deleted by the same statement.
             with store().long_statements(limits.DELETION_S):
                 self.prepare_removal(row)
-                if self.is_recorded:
+                if isinstance(row, NumberedTable):
                     locked = lock_row(row)
                     self._require_number(parent, locked, writing)
-                    before = self._describe_stored(parent, row, locked)
-                    removed = removed_rows.seal(locked) if self.can_return else None
-                    self.record(DELETED, parent, row, before, {}, removed)
+                    if self.is_recorded:
+                        self._record_deletion(parent, row, locked)
                 self.remove(row)
         # The incidents no longer refer to the deleted row. So their timers are reconciled by service.
         for service in services:
             store().after_commit(partial(queue.enqueue_reconcile, "service", service))
+
+    def _record_deletion(self, parent: Parent, row: Row, locked: Row) -> None:
+        # The row as it is stored: `row` can have values that only an answer shows.
+        removed = removed_rows.seal(locked) if self.can_return else None
+        self.record(DELETED, parent, row, self._describe_stored(parent, row, locked), {}, removed)
 
     def describe(self, row: Row) -> dict[str, object]:
         """Return the stored values of a row that a request can write, as an answer shows them.

@@ -187,6 +187,11 @@ class RouterRules(OrderedResource[RouterRule, GlobalRouter]):
         following = RouterRule.update(position=RouterRule.position - 1)
         following.where(RouterRule.router == rule.router_id, RouterRule.position > rule.position).execute()
 
+    def prepare_return(self, parent: GlobalRouter, values: Mapping[str, object]) -> None:
+        """Increment the positions of the rules before which the rule was. The router is locked."""
+        following = RouterRule.update(position=RouterRule.position + 1)
+        following.where(RouterRule.router == parent, RouterRule.position >= values["position"]).execute()
+
 
 class MoveSchema(Schema):
     """A rule and its new position."""

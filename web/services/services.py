@@ -148,7 +148,12 @@ class Services(Resource[Service, Team]):
         is_grouped = values.get("collation") == Collation.CONTENT_BASED
         if is_grouped and not writing.profile.allows_grouping_before_policies:
             _check_grouping(row)
-        return values if row is None or writing.mode is not Mode.REPLACE else _drop_echo(values, row)
+        # A PATCH with all fields has those that were shown. One with some fields means them.
+        is_whole = writing.mode is Mode.REPLACE or values.keys() >= set(self.schema.load_fields)
+        return _drop_echo(values, row) if row is not None and is_whole else values
+
+    def describe(self, row: Service) -> dict[str, object]:
+        return {**super().describe(row), **getattr(row, "stored_values", {})}
 
     def insert(self, parent: Team, values: dict[str, object]) -> Service:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
@@ -196,12 +201,14 @@ def apply_maintenance(services: list[Service]) -> list[Service]:
     """Set the status of services for an answer: under maintenance inside a maintenance window, and while the
     service's own `under_maintenance` is set.
 
-    Disabled services stay disabled. One query for all services.
+    Disabled services stay disabled. What is stored is kept in `stored_values`. One query for all services.
     """
     inside = _find_in_maintenance([service.id for service in services])
     for service in services:
         if service.under_maintenance or service.id in inside:
-            for name, value in _get_maintenance_values(service).items():
+            shown = _get_maintenance_values(service)
+            service.stored_values = {name: getattr(service, name) for name in shown}
+            for name, value in shown.items():
                 setattr(service, name, value)
     return services
 

@@ -66,6 +66,8 @@ class PostIncidentTasks(Resource[PostIncidentTask, Team]):
     id_arg = "post_incident_task_id"
     permissions = get_permissions("post_incident_task")
     is_configuration = False
+    # What people write about incidents is no configuration, and does not come back.
+    records_changes = False
 
     def select_rows(self, parent: Team) -> "peewee.ModelSelect[PostIncidentTask]":
         tasks = PostIncidentTask.select(PostIncidentTask, User).join(User, peewee.JOIN.LEFT_OUTER)

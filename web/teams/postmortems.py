@@ -100,6 +100,8 @@ class Postmortems(Resource[Postmortem, Team]):
     id_arg = "postmortem_id"
     permissions = get_permissions("postmortem")
     is_configuration = False
+    # What people write about incidents is no configuration, and does not come back.
+    records_changes = False
 
     def select_rows(self, parent: Team) -> "peewee.ModelSelect[Postmortem]":
         return Postmortem.select(Postmortem, User).join(User).where(Postmortem.team == parent)

@@ -169,8 +169,12 @@ class Members(Resource[TeamMember, Team]):
         row: TeamMember = TeamMember.create(
             unique_id=make_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
         )
-        recording.record_rights(row.user, "team_changed", f"{role.name.lower()} of {parent.name}")
+        self.record_return(row)
         return row
+
+    def record_return(self, row: TeamMember) -> None:
+        name = TeamRole(row.role).name.lower()
+        recording.record_rights(row.user, "team_changed", f"{name} of {row.team.name}")
 
     def change(self, row: TeamMember, values: dict[str, object]) -> None:
         super().change(row, values)

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import WorkState
+from models.tables.changes import Change
 from models.tables.events import Event
+from models.tables.services import Service
 from tests.support.alerts import accept
 from workers.alerts import process_lane
 from workers.periodic import release_maintenance
@@ -273,3 +275,40 @@ def test_a_window_is_effective_for_every_alert_after_its_creation(ask, world, wi
     assert release_maintenance.release_deferred() == 1
     process_lane.run(world.service.id)
     assert not suppressed("b", send=False)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_all_shown_fields_sent_back_inside_a_window_change_only_what_differs(ask, service, window, method):
+    window()
+    shown = ask("GET", service).json
+    assert get_state(shown) == INSIDE
+
+    answer = ask(method, service, {**shown, "name": "Kiosk"})
+
+    assert (answer.status_code, answer.json["name"]) == (200, "Kiosk")
+    stored = Service.get(Service.unique_id == shown["unique_id"])
+    assert {"under_maintenance": stored.under_maintenance, "status": stored.status} == STORED
+    assert Change.select().order_by(Change.id.desc()).get().fields == [
+        {"field": "name", "before": "Checkout", "after": "Kiosk"}
+    ]
+
+
+def test_a_patch_of_one_field_inside_a_window_means_it(ask, service, window):
+    window()
+    assert ask("PATCH", service, {"under_maintenance": True}).status_code == 200
+
+    stored = Service.get(Service.unique_id == service.split("/")[-2])
+    assert (stored.under_maintenance, stored.status) == (True, 1)
+    assert Change.select().order_by(Change.id.desc()).get().fields == [
+        {"field": "under_maintenance", "before": False, "after": True}
+    ]
+
+
+def test_a_service_deleted_inside_a_window_comes_back_as_it_was_stored(ask, service, window):
+    window()
+    assert ask("DELETE", service).status_code == 204
+    change = Change.select().order_by(Change.id.desc()).get()
+    assert ask("POST", f"/api/tocsin/changes/{change.unique_id}/undo/").status_code == 200
+
+    stored = Service.get(Service.unique_id == service.split("/")[-2])
+    assert {"under_maintenance": stored.under_maintenance, "status": stored.status} == STORED
