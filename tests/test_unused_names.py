@@ -19,7 +19,6 @@ ONE_FILE = "tests ask; private names of peewee are in this file"
 EXCEPTIONS = {
     "models.store.migrate.list_pending": "tests ask what a database lacks",
     "models.store.peewee_internals.count_used_connections": ONE_FILE,
-    "models.store.peewee_internals.list_references": ONE_FILE,
     "models.store.migrations.0001_initial.up": "the runner of migrations calls it",
     "tocsin.server.granian_worker._Loop.call_soon": "granian calls it",
     "web.oncall.calendar_cache.clear": BETWEEN_TESTS,

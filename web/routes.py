@@ -46,7 +46,7 @@ from web.account import (
 )
 from web.callbacks import ntfy, phone, slack, sms, telegram
 from web.callbacks import web_push as web_push_callback
-from web.changes import changes, deletion, history, history_page
+from web.changes import changes, deletion, history
 from web.event_apis import alertmanager, opsgenie, opsgenie_alerts, pagerduty, victorops
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.fields import Schema
@@ -93,6 +93,7 @@ from web.pages import (
     start,
     static_files,
 )
+from web.pages import history as history_of_account
 from web.pages.console import (
     check,
     figures,
@@ -516,8 +517,8 @@ PAGES: tuple[Route, ...] = (
     page("POST", "/me/tokens/<token_id>/revoke/", own_tokens.revoke, permission=OWN),
     page("GET", "/audit/", audit_list.show, permission=ADMIN),
     # --- history -------------------------------------------------------------------------------------
-    page("GET", "/changes/", history_page.show, permission=MEMBER, is_dear=True),
-    page("POST", "/changes/<change_id>/undo/", history_page.undo, permission=MEMBER),
+    page("GET", "/changes/", history_of_account.show, permission=MEMBER, is_dear=True),
+    page("POST", "/changes/<change_id>/undo/", history_of_account.undo, permission=MEMBER),
     # --- files of the pages --------------------------------------------------------------------------
     page("GET", "/static/<name>", static_files.show, auth=None, needs_store=False),
     page("GET", "/manifest.webmanifest", static_files.show_manifest, auth=None, needs_store=False),

@@ -41,10 +41,7 @@ UNTRIED = {
     "/me/passkeys/": "sign-in",
 }  # fmt: skip
 # Writes that have no change with a kind, by the reason.
-WITHOUT_CHANGE = {
-    ("POST", "/api/account/api_invite/"): "an entry about the invited person, without an object",
-    ("POST", "/api/account/invite/"): "an entry about the invited person, without an object",
-}
+WITHOUT_CHANGE: dict[tuple[str, str], str] = {}
 # Objects with a number that are no configuration.
 WRITING_ABOUT_INCIDENTS = {
     "/api/account/teams/<team_id>/postmortem/<postmortem_id>/",
@@ -203,8 +200,6 @@ def list_forms(ask: Any, samples: Any, sign_in: Any, world: Any) -> Any:
 # Pages that change the configuration and have no change with a kind, by the reason.
 PAGES_WITHOUT_CHANGE = {
     ("POST", "/join/<token>"): "the person verifies the address and gets a token: an entry of its own",
-    ("POST", "/join/<token>/browser/"): "not recorded yet",
-    ("POST", "/i/<token>/browser/"): "not recorded yet",
 }
 
 

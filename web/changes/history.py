@@ -35,6 +35,8 @@ from web.http.fields import (
     explain,
 )
 
+# Any value in JSON.
+ANY_VALUE = {"type": ["object", "array", "string", "number", "boolean", "null"]}
 NO_RIGHT = "You do not have the permission to change it."
 
 
@@ -75,10 +77,12 @@ class DifferenceSchema(Schema):
 
     field = Text(dump_only=True, metadata=explain("The name of the field."))
     before = fields.Raw(
-        dump_only=True, metadata=explain("The value before; null for an element: it was not there.")
+        dump_only=True,
+        metadata={**explain("The value before; null for an element: it was not there."), **ANY_VALUE},
     )
     after = fields.Raw(
-        dump_only=True, metadata=explain("The value after; null for an element: it is no longer there.")
+        dump_only=True,
+        metadata={**explain("The value after; null for an element: it is no longer there."), **ANY_VALUE},
     )
     element = Text(dump_only=True, metadata=explain("The unique_id of the element of a list of objects."))
     place = Number(dump_only=True, metadata=explain("Its place in the list, from 0."))
@@ -88,8 +92,14 @@ class DifferenceSchema(Schema):
     after_order = List(
         Text(), dump_only=True, metadata=explain("The same after the change, if the order differs.")
     )
-    removed = List(fields.Raw(), dump_only=True, metadata=explain("What a list of values no longer has."))
-    added = List(fields.Raw(), dump_only=True, metadata=explain("What a list of values has now."))
+    removed = List(
+        fields.Raw(metadata=ANY_VALUE),
+        dump_only=True,
+        metadata=explain("What a list of values no longer has."),
+    )
+    added = List(
+        fields.Raw(metadata=ANY_VALUE), dump_only=True, metadata=explain("What a list of values has now.")
+    )
     secret = Boolean(
         dump_only=True, metadata=explain("True: a secret or an address changed, whose values are not kept.")
     )

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 import peewee
 
+from models.store.store import store
 from models.tables.accounts import Account, ConfigVersion, User
 from models.tables.events import Event
 from models.tables.incidents import Incident, IncidentLog, IncidentTag
@@ -62,3 +63,11 @@ def load_levels(rows: Collection[int]) -> dict[int, int]:
     """Return the level of the alert that opened each of these incidents, by row number."""
     openers = Event.select(Event.incident, Event.alert_type)
     return dict(openers.where(Event.incident.in_(list(rows)), Event.incident_created).tuples())
+
+
+def count_by_status(found: "peewee.ModelSelect[Incident]", most: int) -> dict[int, int]:
+    """Return how many of the first incidents of a query have each status, in one statement."""
+    first = found.select(Incident.status).limit(most).alias("counted")
+    columns = [peewee.SQL("status"), peewee.fn.COUNT(peewee.SQL("1"))]
+    query = peewee.Select([first], columns).group_by(columns[0])
+    return dict(query.tuples().execute(store().database))

@@ -22,6 +22,7 @@ OTHERS = {
     "/me/sign-in/": 200,
     "/me/tokens/": 200,
     "/audit/": 200,
+    "/changes/": 200,
     "/incidents/999/": 404,
     "/no-such-page/": 404,
     "/why/?trace_id=x": 400,

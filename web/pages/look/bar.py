@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-import peewee
 from flask import Flask, current_app, g, request
 
 from models.domain.enums import IncidentStatus
-from models.store.store import store
+from models.reports.pages import incident_list
 from models.tables.accounts import get_display_name
-from models.tables.incidents import Incident
 from web.http.auth import viewer
 from web.incidents.filters import IS_OPEN, select_visible
 
@@ -76,10 +74,7 @@ def count_open() -> Counts:
             found = select_visible().where(IS_OPEN)
         finally:
             g.viewer = shown
-        first = found.select(Incident.status).limit(MAX_COUNT + 1).alias("counted")
-        columns = [peewee.SQL("status"), peewee.fn.COUNT(peewee.SQL("1"))]
-        query = peewee.Select([first], columns).group_by(columns[0])
-        counted = dict(query.tuples().execute(store().database))
+        counted = incident_list.count_by_status(found, MAX_COUNT + 1)
         g.open_counts = Counts(sum(counted.values()), counted.get(IncidentStatus.TRIGGERED, 0))
     counts: Counts = g.open_counts
     return counts

@@ -1,11 +1,12 @@
 """The page of the history: who changed the configuration, with undo. It shows what the interface shows."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import cast
 from urllib.parse import urlencode
 
 from flask import Response, request
 
+from models.changes.differences import Difference
 from models.changes.sentences import describe_way, list_details
 from models.domain.enums import Way
 from web.changes import undo as undoing
@@ -57,11 +58,11 @@ def build_link(filters: Mapping[str, str], **values: str | int | None) -> str:
     return f"{PATH}?{urlencode(query)}" if query else PATH
 
 
-def _prepare(change: Mapping[str, Any]) -> dict[str, object]:
+def _prepare(change: Mapping[str, object]) -> dict[str, object]:
     return {
         **change,
-        "how": describe_way(change["way"], change["token"]),
-        "details": list(list_details(change["fields"])),
+        "how": describe_way(str(change["way"]), cast("str | None", change["token"])),
+        "details": list(list_details(cast("Sequence[Difference] | None", change["fields"]))),
     }
 
 
