@@ -157,8 +157,8 @@ def in_format(row: Row, named: Any, value: Any) -> bool:
         return True
     if value is None or isinstance(value, int):
         return True
-    about_incidents = named == "unique_id" and re.search("/(incidents|postmortem)/", row.path)
-    return bool(UUID4.fullmatch(value) or (about_incidents and SHORT.fullmatch(value)))
+    may_be_short = named == "unique_id" and re.search("/(incidents|postmortem|changes)/", row.path)
+    return bool(UUID4.fullmatch(value) or (may_be_short and SHORT.fullmatch(value)))
 
 
 def list_named_values(value: Any) -> Any:
