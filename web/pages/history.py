@@ -16,6 +16,7 @@ from web.changes.kinds import list_kinds
 from web.http import paging
 from web.http.auth import viewer
 from web.http.errors import ApiError
+from web.http.fields import parse_moment
 from web.pages import forms
 from web.pages.console.page import redirect_done, refuse, render
 
@@ -61,6 +62,7 @@ def build_link(filters: Mapping[str, str], **values: str | int | None) -> str:
 def _prepare(change: Mapping[str, object]) -> dict[str, object]:
     return {
         **change,
+        "at": parse_moment(str(change["at"])),
         "how": describe_way(str(change["way"]), cast("str | None", change["token"])),
         "details": list(list_details(cast("Sequence[Difference] | None", change["fields"]))),
     }
