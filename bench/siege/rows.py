@@ -1,18 +1,20 @@
 """Write what a tenant has had for a long time: incidents, each with the entity that it was about."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bench.siege.tenants import Tenant
-from models.domain.enums import IncidentStatus, Urgency
+from models.changes.record import CHANGED
+from models.domain.enums import IncidentStatus, Urgency, Way
 from models.store import bulk
 from models.store.ids import make_short_id
 from models.store.store import connection, db, store
 from models.tables.accounts import Account
+from models.tables.changes import Change
 from models.tables.events import Entity
 from models.tables.incidents import Incident
-from models.tables.services import Integration
+from models.tables.services import Integration, Service
 
 BATCH_SIZE = 5_000
 
@@ -39,6 +41,36 @@ def write_incidents(tenant: Tenant, resolved: int, opened: int) -> None:
                 bulk.insert(Entity, piece)
         # A database in production does this itself within minutes of such a load.
         db.execute_sql(store().upkeep_sql)
+
+
+def write_changes(service: Service, count: int) -> None:
+    """Write changes of one service, each with a value of a kilobyte."""
+    account, team, now = service.team.account_id, service.team_id, store().now()
+    records = [
+        {
+            "unique_id": (unique_id := make_short_id()),
+            "account": account,
+            "at": now - timedelta(seconds=count - number),
+            "action": CHANGED,
+            "kind": "service",
+            "object_id": service.unique_id,
+            "name": service.name,
+            "number": number,
+            "team": team,
+            "actor": "Historian",
+            "token": "",
+            "way": Way.INTERFACE.value,
+            "client": "",
+            "detail": "",
+            "batch": unique_id,
+            "fields": [{"field": "summary", "before": "x" * 1_000, "after": str(number)}],
+        }
+        for number in range(1, count + 1)
+    ]
+    for piece in _split_batches(records):
+        with store().write_transaction():
+            bulk.insert(Change, piece)
+    db.execute_sql(store().upkeep_sql)
 
 
 def get_entity_id(number: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bench.siege.attacks import (
     alerts,
     forms,
+    history,
     open_connections,
     open_pages,
     opsgenie_alerts,
@@ -38,6 +39,7 @@ BUILDERS: tuple[Callable[[Tenant, Sizes], Iterable[Attack]], ...] = (
     open_pages.build,
     opsgenie_alerts.build,
     swap_links.build,
+    history.build,
 )
 
 

@@ -36,3 +36,4 @@ class Sizes:
     large_body: int = 8_000_000
     open_pages: int = 200
     listed_alerts: int = 100_000
+    changes: int = 50_000
