@@ -11,7 +11,7 @@ rows with `get_parent` and `find_row`, which check the permission, and read valu
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import peewee
@@ -365,12 +365,14 @@ class Resource(Generic[Row, Parent]):
 
         The history keeps them, and an undo writes them.
         """
-        shown = self.schema.dump(row)
-        return {name: shown[name] for name in self._list_written() if name in shown}
+        described: dict[str, object] = self._written_schema.dump(row)
+        return described
 
-    def _list_written(self) -> list[str]:
+    @cached_property
+    def _written_schema(self) -> Schema:
+        """The schema with the fields that a request can write and an answer shows."""
         written = self.schema.load_fields.items()
-        return [field.data_key or name for name, field in written if not field.load_only]
+        return type(self.schema)(only=[name for name, field in written if not field.load_only])
 
     def _describe_stored(self, parent: Parent, row: Row, locked: Row) -> dict[str, object]:
         """Describe a locked row. `row` was read before: it is the same if it has the same number."""
