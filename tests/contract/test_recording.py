@@ -176,6 +176,10 @@ def list_forms(ask: Any, samples: Any, sign_in: Any, world: Any) -> Any:
     token = Token.get(Token.name == "laptop", Token.user == world.bob, Token.revoked_at.is_null())
     revoke = f"/me/tokens/{token.unique_id}/revoke/"
     yield ("POST", "/me/tokens/<token_id>/revoke/"), lambda: bob.post(revoke), True
+    team = f"/api/account/teams/{world.team.unique_id}"
+    ask("PATCH", f"{team}/services/{world.service.unique_id}/", {"summary": "To be undone"})
+    last = Change.select(Change.unique_id).order_by(Change.id.desc()).limit(1).scalar()
+    yield ("POST", "/changes/<change_id>/undo/"), lambda: alice.post(f"/changes/{last}/undo/"), True
     ask("POST", "/api/account/api_invite/", samples.bodies["invitation"])
     dora = User.get(User.email == "dora@example.org")
     join = f"/join/{signer.sign_invitation(Invitation.for_user(dora), datetime.now(UTC))}"
