@@ -93,7 +93,6 @@ from web.pages import (
     start,
     static_files,
 )
-from web.pages import history as history_of_account
 from web.pages.console import (
     check,
     figures,
@@ -108,6 +107,7 @@ from web.pages.console import (
     swaps,
     why,
 )
+from web.pages.console import history as history_of_account
 from web.pages.console import incident as console_incident
 from web.pages.sign_in import (
     audit_list,

@@ -131,26 +131,43 @@ def _revert_elements(value: object, found: Sequence[Difference]) -> tuple[object
     has_order = order is not None and [each["unique_id"] for each in elements] == order["after_order"]
     # An element that comes back needs the elements before it, so the first places come first.
     for each in sorted((each for each in found if "element" in each), key=lambda each: each["place"]):
-        ids = [element["unique_id"] for element in elements]
-        unique_id, before, after = each["element"], each["before"], each["after"]
-        place = ids.index(unique_id) if unique_id in ids else None
+        before, after = cast("Values | None", each["before"]), cast("Values | None", each["after"])
+        place = _find_place(elements, each["element"], after)
         now = elements[place] if place is not None else None
         if now == before:
             continue
-        if now != after:
+        if _strip_id(now) != _strip_id(after):
             complete = False
         elif place is None:
-            elements.insert(each["place"], dict(cast(Values, before)))
+            elements.insert(each["place"], dict(before or {}))
         elif before is None:
             del elements[place]
         else:
-            elements[place] = dict(cast(Values, before))
+            elements[place] = dict(before)
     if order is not None:
         places = {unique_id: place for place, unique_id in enumerate(order["before_order"])}
         if has_order:
             elements.sort(key=lambda element: places.get(str(element["unique_id"]), len(places)))
         complete = complete and has_order
     return elements, complete
+
+
+def _find_place(elements: Elements, unique_id: str, after: Values | None) -> int | None:
+    """Return the place of an element; None: the list has none.
+
+    Some resources give their elements new ids at each write. Then it is the one with the same content.
+    """
+    ids = [element["unique_id"] for element in elements]
+    if unique_id in ids:
+        return ids.index(unique_id)
+    contents = [_strip_id(element) for element in elements]
+    return contents.index(_strip_id(after)) if after is not None and _strip_id(after) in contents else None
+
+
+def _strip_id(element: Values | None) -> Values | None:
+    if element is None:
+        return None
+    return {name: value for name, value in element.items() if name != "unique_id"}
 
 
 def has_ids(value: object) -> bool:

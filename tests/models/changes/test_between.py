@@ -26,7 +26,8 @@ def add(world, at, kind="service", object_id=None, name="Checkout", team=True):
         )
         content = Content("changed", [{"field": "name", "before": "a", "after": "b"}])
         actor = Actor("Alice", Way.INTERFACE, world.alice)
-        return add_change(world.account.id, at, actor, changed, content, make_short_id())
+        add_change(world.account.id, at, actor, changed, content, make_short_id())
+        return Change.select().order_by(Change.id.desc()).first()
 
 
 @pytest.fixture

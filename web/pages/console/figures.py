@@ -19,8 +19,8 @@ from web.http.auth import now, viewer
 from web.http.concurrency_limit import ConcurrencyLimit
 from web.http.errors import NotFound, Throttled
 from web.incidents import analytics
-from web.pages.console.calendar_picture import list_days
 from web.pages.console.page import render
+from web.pages.look.calendar_picture import list_days
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,17 +26,17 @@ from web.oncall.schedule_overview import (
 )
 from web.oncall.schedule_problems import GAPS
 from web.pages import forms
-from web.pages.console.calendar_picture import (
+from web.pages.console.incident import MAX_CHOICES, list_people
+from web.pages.console.local_times import MAX_YEAR, MIN_YEAR, is_near, read_local
+from web.pages.console.page import redirect_done, render
+from web.pages.console.swaps import write_choice
+from web.pages.look.calendar_picture import (
     DAYS_OF_WEEK,
     PlannedShift,
     draw,
     format_span,
     list_days,
 )
-from web.pages.console.incident import MAX_CHOICES, list_people
-from web.pages.console.local_times import MAX_YEAR, MIN_YEAR, is_near, read_local
-from web.pages.console.page import redirect_done, render
-from web.pages.console.swaps import write_choice
 from web.pages.look.refusals import place
 
 

@@ -33,7 +33,8 @@ def renamed(world, now):
         actor = Actor("Alice", Way.INTERFACE, world.alice, token="laptop")
         changed = ChangedObject("service", world.service.unique_id, "Kiosk", 2, team=world.team.id)
         content = Content("changed", [{"field": "name", "before": "Checkout", "after": "Kiosk"}])
-        return add_change(world.account.id, store().now(), actor, changed, content, make_short_id())
+        add_change(world.account.id, store().now(), actor, changed, content, make_short_id())
+        return Change.select().order_by(Change.id.desc()).first()
 
 
 def test_the_list_says_who_changed_what_and_how(run, renamed):

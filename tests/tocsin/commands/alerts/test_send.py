@@ -70,7 +70,7 @@ def test_every_guide_is_of_an_application_and_has_an_example():
 
 def test_the_commands_know_the_same_tools_as_the_pipeline():
     assert set(TOOLS) <= set(table.SOURCES)
-    assert {source.extension for source in table.EVENT_APIS} == EVENT_APIS
+    assert {source.extension for source in table.EVENT_APIS} == set(EVENT_APIS)
 
 
 def test_a_tool_without_a_form_of_its_own_sends_the_generic_example():

@@ -5,11 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.domain.enums import AccountRole, TeamRole, WorkState
+from models.changes.record import Actor, ChangedObject, Content, add_change
+from models.domain.enums import AccountRole, TeamRole, Way, WorkState
 from models.domain.reasons import make_reason
 from models.people import provisioning
-from models.store.ids import make_uuid
+from models.store.ids import make_short_id, make_uuid
+from models.store.store import store
 from models.tables.accounts import CustomRole, User
+from models.tables.changes import Change
 from models.tables.events import Event, Receipt
 from models.tables.schedules import ShiftSwap
 from models.tables.teams import TeamMember
@@ -44,7 +47,18 @@ def ids(world, open_incident):
         "dead_letter_id": event.unique_id,
         "schedule_id": row.unique_id,
         "swap_id": add_swap(row, world).unique_id,
+        "change_id": rename_service(world).unique_id,
     }
+
+
+def rename_service(world) -> Change:
+    """Record that Alice changed the name of the service, and return the change."""
+    changed = ChangedObject("service", world.service.unique_id, "Kiosk", 2, team=world.team.id)
+    content = Content("changed", [{"field": "name", "before": "Kiosk", "after": world.service.name}])
+    with store().write_transaction():
+        actor = Actor("Alice", Way.PAGE, world.alice)
+        add_change(world.account.id, store().now(), actor, changed, content, make_short_id())
+    return Change.get()
 
 
 def add_swap(row, world) -> ShiftSwap:

@@ -16,7 +16,7 @@ from models.tables.users import ForwardingRule
 from tests.support.schedules.stored import layer, restriction, schedule
 from web.oncall import schedule_problems
 from web.pages.console import on_call
-from web.pages.console.calendar_picture import PlannedShift, draw, format_span
+from web.pages.look.calendar_picture import PlannedShift, draw, format_span
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = date(2026, 3, 2)
