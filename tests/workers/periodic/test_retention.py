@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from threading import Event as Signal
 
@@ -16,6 +17,7 @@ from models.store.ids import make_short_id, make_uuid
 from models.store.peewee_internals import get_table_name, get_values
 from models.store.store import db, store
 from models.tables.accounts import RateLimit, Token
+from models.tables.changes import Change
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident, IncidentGroup, IncidentLog
 from models.tables.notifications import Attempt, Message, Notification
@@ -383,3 +385,48 @@ def test_a_row_that_somebody_changes_now_stays(world, resolved, now):
         store().for_update(Incident.select()).execute()
         pool.submit(clean_up, now + 400 * DAY).result(timeout=PATIENCE_S)
         assert Incident.select(peewee.fn.COUNT(Incident.id)).scalar() == 1
+
+
+def add_changes(world, at, count, **more):
+    for number in range(count):
+        Change.create(
+            unique_id=make_short_id(),
+            account=world.account,
+            at=at,
+            action="changed",
+            kind="service",
+            object_id=world.service.unique_id,
+            number=number,
+            actor="Alice",
+            way="interface",
+            batch=make_short_id(),
+            **more,
+        )
+
+
+def test_changes_are_kept_for_their_time(world, now):
+    add_changes(world, now - 2 * DAY, 3)
+    add_changes(world, now, 2)
+
+    clean_up(now, replace(TIMES, changes=DAY))
+
+    assert Change.select().count() == 2
+
+
+def test_an_account_keeps_its_newest_changes(world, now, monkeypatch):
+    monkeypatch.setattr(old_rows.list_surplus_changes, "__defaults__", (3,))
+    add_changes(world, now, 5)
+
+    clean_up(now)
+
+    assert [change.number for change in Change.select().order_by(Change.id)] == [2, 3, 4]
+
+
+def test_deleted_rows_are_kept_for_thirty_days(world, now):
+    add_changes(world, now - 31 * DAY, 60, removed="sealed")
+    add_changes(world, now - 29 * DAY, 1, removed="sealed")
+
+    clean_up(now)
+
+    assert Change.select().where(Change.removed.is_null(False)).count() == 1
+    assert Change.select().count() == 61
