@@ -111,7 +111,7 @@ def _revert_field(value: object, found: Sequence[Difference]) -> tuple[object, b
         return _revert_set(value, first)
     if any("element" in each or "before_order" in each for each in found):
         return _revert_elements(value, found)
-    if value == first["after"]:
+    if _strip_ids(value) == _strip_ids(first["after"]):
         return first["before"], True
     return value, value == first["before"]
 
@@ -136,7 +136,7 @@ def _revert_elements(value: object, found: Sequence[Difference]) -> tuple[object
         now = elements[place] if place is not None else None
         if now == before:
             continue
-        if _strip_id(now) != _strip_id(after):
+        if _strip_ids(now) != _strip_ids(after):
             complete = False
         elif place is None:
             elements.insert(each["place"], dict(before or {}))
@@ -160,14 +160,17 @@ def _find_place(elements: Elements, unique_id: str, after: Values | None) -> int
     ids = [element["unique_id"] for element in elements]
     if unique_id in ids:
         return ids.index(unique_id)
-    contents = [_strip_id(element) for element in elements]
-    return contents.index(_strip_id(after)) if after is not None and _strip_id(after) in contents else None
+    contents, content = [_strip_ids(element) for element in elements], _strip_ids(after)
+    return contents.index(content) if after is not None and content in contents else None
 
 
-def _strip_id(element: Values | None) -> Values | None:
-    if element is None:
-        return None
-    return {name: value for name, value in element.items() if name != "unique_id"}
+def _strip_ids(value: object) -> object:
+    """Return a value without the ids of elements, which some resources replace at each write."""
+    if isinstance(value, list):
+        return [_strip_ids(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _strip_ids(each) for name, each in value.items() if name != "unique_id"}
+    return value
 
 
 def has_ids(value: object) -> bool:

@@ -41,7 +41,7 @@ def test_undoing_all_changes_in_reverse_order_gives_the_rows_of_before(ask, worl
     with remember_database() as restore:
 
         @settings(
-            max_examples=1000 if TEST_ALL else 30, suppress_health_check=list(HealthCheck), derandomize=True
+            max_examples=150 if TEST_ALL else 20, suppress_health_check=list(HealthCheck), derandomize=True
         )
         @given(WRITES)
         def check(writes):
