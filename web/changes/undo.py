@@ -14,7 +14,7 @@ from flask import g
 from models.changes import removed_rows
 from models.changes.differences import Difference, revert
 from models.changes.obstacles import NO_OBJECT, find_obstacle
-from models.changes.record import CREATED, DELETED
+from models.changes.record import CHANGED, CREATED, DELETED
 from models.store import limits
 from models.store.fields import NumberedTable, Table
 from models.store.peewee_internals import get_values
@@ -150,7 +150,8 @@ def _list_changed_since(change: Change, secrets: set[str]) -> list[str]:
     """Return which of these fields, whose values are not kept, later changes of the object have."""
     if not secrets:
         return []
-    later = Change.select(Change.fields).where(Change.object_id == change.object_id, Change.id > change.id)
+    of_object = (Change.object_id == change.object_id) & (Change.action == CHANGED)
+    later = Change.select(Change.fields).where(of_object, Change.id > change.id)
     changed = {each["field"] for (fields,) in later.tuples().iterator() for each in fields or ()}
     return sorted(changed & secrets)
 

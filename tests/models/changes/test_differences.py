@@ -77,3 +77,10 @@ def test_elements_that_got_other_ids_since_are_found_by_their_content(after):
 def test_a_creation_is_undone_although_the_ids_of_its_elements_changed():
     after = {"name": "x", "r": [element("new", n=2)]}
     assert undo({}, after, {"name": "x", "r": [element("other", n=2)]})[1] == []
+
+
+def test_an_element_that_comes_back_is_not_taken_for_one_of_the_same_content():
+    before = [element("a", n=1), element("b", n=2)]
+    after = [element("c", n=3), element("d", n=1)]
+    current = [element("e", n=3), element("f", n=1)]
+    assert undo({"r": before}, {"r": after}, {"r": current}) == ({"r": before}, [])

@@ -206,3 +206,14 @@ def test_a_deletion_can_be_seen_before_it_is_made(ask, world):
 
 def test_the_deletion_of_what_does_not_exist_is_not_found(ask):
     assert ask("GET", "/api/tocsin/objects/00000000-0000-4000-8000-000000000000/deletion/").status_code == 404
+
+
+def test_a_creation_can_be_undone_after_a_deletion_was(ask):
+    path = "/api/tocsin/stakeholders/"
+    made = ask("POST", path, {"email": "press@example.org", "name": "Press"}).json["unique_id"]
+    create = find_last()
+    ask("DELETE", f"{path}{made}/")
+    assert undo(ask, find_last()).status_code == 200
+
+    assert undo(ask, create).status_code == 200
+    assert ask("GET", f"{path}{made}/").status_code == 404
