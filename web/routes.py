@@ -185,6 +185,8 @@ class Route:
     # Whether it needs a place while it computes (web/http/limits/places.py). All requests with bodies of more
     # than 64 KiB do. A view that finds the account itself takes the place itself.
     is_dear: bool = False
+    # Whether the state of an object can forbid it (409).
+    has_conflicts: bool = False
     # The longest body; None: that of all operations (web/app.py), or what the view sets.
     max_bytes: int | None = None
     # What a person without a session sees at a page; None: the sign-in page.
@@ -452,7 +454,7 @@ ROUTES: tuple[Route, ...] = (
     route("Changes", "GET", "/api/tocsin/objects/<object_id>/deletion/", deletion.show, permission=MEMBER, response=deletion.DELETION),
     route("Changes", "GET", "/api/tocsin/changes/", history.index, permission=MEMBER, query=history.QUERY, response=history.PAGE, is_dear=True),
     route("Changes", "GET", "/api/tocsin/changes/<change_id>/", history.retrieve, permission=MEMBER, response=history.CHANGE),
-    route("Changes", "POST", "/api/tocsin/changes/<change_id>/undo/", changes.undo, permission=MEMBER, response=changes.UNDO),
+    route("Changes", "POST", "/api/tocsin/changes/<change_id>/undo/", changes.undo, permission=MEMBER, response=changes.UNDO, has_conflicts=True),
     *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),
     route("Escalation policies", "POST", "/api/tocsin/drills/", drills.create, permission="incident_write", status=201, body=drills.NEW_DRILL, response=drills.DRILL, rate_limits=drills.LIMITS),
     route("Escalation policies", "GET", "/api/tocsin/drills/<drill_id>/", drills.retrieve, permission="incident_read", response=drills.DRILL),

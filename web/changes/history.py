@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypedDict, cast
 
 from flask import request
-from marshmallow import ValidationError, fields, validate
+from marshmallow import fields, validate
 
 from models.changes import listed
 from models.changes.listed import Filters
@@ -13,7 +13,7 @@ from models.changes.obstacles import find_obstacle
 from models.changes.record import CHANGED, CREATED, DELETED
 from models.domain.audit_actions import ACTIONS
 from models.domain.enums import Way
-from models.domain.identity import is_short_id, is_uuid
+from models.domain.identity import ALPHABET, SHORT_LENGTH, is_short_id, is_uuid
 from models.tables.accounts import User
 from models.tables.changes import Change
 from web.changes.kinds import list_kinds
@@ -21,7 +21,7 @@ from web.changes.rights import find_writable, select_readable
 from web.http import paging, serialization
 from web.http.access import is_username
 from web.http.auth import Viewer, viewer
-from web.http.errors import Forbidden, NotFound, reject
+from web.http.errors import Forbidden, NotFound
 from web.http.fields import (
     REFERENCE_LIMIT,
     Boolean,
@@ -29,7 +29,6 @@ from web.http.fields import (
     Moment,
     Number,
     QueryMoment,
-    RawData,
     Schema,
     Text,
     explain,
@@ -40,23 +39,13 @@ ANY_VALUE = {"type": ["object", "array", "string", "number", "boolean", "null"]}
 NO_RIGHT = "You do not have the permission to change it."
 
 
-class Kind(Text):
-    """The kind of an object, as changes name it."""
-
-    def _deserialize(self, value: object, attr: str | None, data: RawData, **kwargs: object) -> str:
-        kind = super()._deserialize(value, attr, data, **kwargs)
-        if kind not in (known := list_kinds()):
-            raise ValidationError(f"Must be one of: {', '.join(sorted(known))}.")
-        return kind
-
-
 class ChangesQuerySchema(Schema):
     object = Text(
         validate=validate.Length(min=1, max=REFERENCE_LIMIT),
         metadata=explain("Only changes of the object with this unique_id."),
     )
     person = Text(limit=REFERENCE_LIMIT, metadata=explain("Only changes by the person with this username."))
-    kind = Kind(metadata=explain("Only changes of this kind of object, for example `escalation policy`."))
+    kind = Text(metadata=explain("Only changes of this kind of object, for example `escalation policy`."))
     action = Text(
         validate=validate.OneOf([CREATED, CHANGED, DELETED, *ACTIONS]),
         metadata=explain("Only what was `created`, `changed` or `deleted`, or an action of the audit list."),
@@ -65,7 +54,10 @@ class ChangesQuerySchema(Schema):
         validate=validate.OneOf([each.value for each in Way]),
         metadata=explain("Only changes that were made in this way."),
     )
-    batch = Text(metadata=explain("Only changes of this batch."))
+    batch = Text(
+        validate=validate.Regexp(f"^[{ALPHABET}]{{{SHORT_LENGTH}}}$", error="This is no batch."),
+        metadata=explain("Only changes of this batch."),
+    )
     start = QueryMoment(
         data_key="from", metadata=explain("A date, or a time as in RFC 3339: only changes from then on.")
     )
@@ -228,23 +220,24 @@ def show_to(me: Viewer, changes: list[Change]) -> list[dict[str, object]]:
 
 
 def read_filters(query: Query, me: Viewer) -> Filters:
-    """Return the filters of a query. Raise BadRequest that names a wrong one."""
+    """Return the filters of a query. Raise NotFound that names a filter for what does not exist."""
     unique_id, batch, start, end = (
         query.get("object"),
         query.get("batch"),
         query.get("start"),
         query.get("end"),
     )
-    if batch is not None and not is_short_id(batch):
-        reject("batch", "This is no batch.")
+    kind, kinds = query.get("kind"), list_kinds()
+    if kind is not None and kind not in kinds:
+        raise NotFound({"kind": [f"Must be one of: {', '.join(sorted(kinds))}."]})
     if start is not None and end is not None and end <= start:
-        reject("to", "Must be later than from.")
+        raise NotFound({"to": ["Must be later than from."]})
     if unique_id is not None and is_uuid(unique_id.lower()):
         unique_id = unique_id.lower()
     return Filters(
         object_id=unique_id,
         author=_find_author(query, me),
-        kind=query.get("kind"),
+        kind=kind,
         action=query.get("action"),
         way=query.get("way"),
         batch=batch,
@@ -261,5 +254,5 @@ def _find_author(query: Mapping[str, object], me: Viewer) -> int | None:
     is_person = (User.account == me.account) & (User.username == username)
     row: int | None = User.select(User.id).where(is_person).scalar() if is_username(str(username)) else None
     if row is None:
-        reject("person", "There is no such person in the account.")
+        raise NotFound({"person": ["There is no such person in the account."]})
     return row

@@ -57,7 +57,7 @@ def test_each_filter_is_a_link_that_finds_something_or_says_so(sign_in, world, r
 def test_a_wrong_filter_is_refused_with_the_reason(sign_in, world):
     page = sign_in("alice").get("/changes/?kind=planet")
 
-    assert page.status_code == 400
+    assert page.status_code == 404
     assert "Must be one of" in page.text
 
 

@@ -110,6 +110,7 @@ ERROR_TYPES: tuple[type[errors.ApiError], ...] = (
     errors.NotAuthenticated,
     errors.Forbidden,
     errors.NotFound,
+    errors.Conflict,
     errors.NumberDiffers,
     errors.TooLarge,
     errors.Throttled,
@@ -209,11 +210,24 @@ ERROR = {
 
 NUMBER_DIFFERS = {
     "type": "object",
-    "required": ["detail", "number", "current"],
+    "required": ["detail", "number", "current", "changed"],
     "properties": {
         "detail": DETAIL,
         "number": {"type": "integer", "description": "The number of the object as it is now."},
         "current": {"type": "object", "description": "The object as it is now, in the form of its GET."},
+        "changed": {
+            "type": "array",
+            "description": "The fields that were changed since the number in the request.",
+            "items": {
+                "type": "object",
+                "required": ["field", "by", "at"],
+                "properties": {
+                    "field": {"type": "string", "description": "The name of the field."},
+                    "by": {"type": "string", "description": "Who changed it last."},
+                    "at": {"type": "string", "format": "date-time", "description": "When that was."},
+                },
+            },
+        },
     },
 }
 
@@ -278,7 +292,8 @@ def _describe_type(_: object, field: marshmallow.fields.Field[Any], **__: object
 def _describe_error(error_type: type[errors.ApiError]) -> dict[str, object]:
     body: dict[str, object] = {"detail": error_type.detail}
     if error_type is errors.NumberDiffers:
-        body |= {"number": 4, "current": {"name": "Disk"}}
+        changed = [{"field": "name", "by": "Alice", "at": "2026-03-04T12:00:00.000000Z"}]
+        body |= {"number": 4, "current": {"name": "Disk"}, "changed": changed}
     schema = error_type.__name__ if error_type is errors.NumberDiffers else "Error"
     bodies = {serialization.JSON: body, serialization.XML: xml.render(body).decode()}
     answer: dict[str, object] = {
@@ -468,6 +483,8 @@ def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
         # Also instead of NotAuthenticated, after many invalid tokens of one address.
         yield errors.Throttled
     yield errors.NotFound
+    if route.has_conflicts:
+        yield errors.Conflict
     if route.has_condition:
         yield errors.NumberDiffers
     if route.body is not None or route.doc_body is not None:
