@@ -129,8 +129,8 @@ def _revert_elements(value: object, found: Sequence[Difference]) -> tuple[object
     elements, complete = [dict(each) for each in cast(Elements, value)], True
     order = next((each for each in found if "before_order" in each), None)
     has_order = order is not None and [each["unique_id"] for each in elements] == order["after_order"]
-    # First what was added goes, so that nothing of the same content is taken for it. An element that comes back
-    # needs the elements before it, so the first places come first.
+    # First what was added goes, so that nothing of the same content is taken for it. An element that comes
+    # back needs the elements before it, so the first places come first.
     changed = [each for each in found if "element" in each]
     for each in sorted(changed, key=lambda each: (each["before"] is not None, each["place"])):
         before, after = cast("Values | None", each["before"]), cast("Values | None", each["after"])
