@@ -60,8 +60,9 @@ def find_by_beginning(reference: str, accounts: Collection[Account]) -> FoundAle
     beginning = _BEGINNING.fullmatch(reference.strip().lower())
     if beginning is None:
         return None
+    begins_so = peewee.fn.SUBSTR(Receipt.trace_id, 1, len(beginning[1])) == beginning[1]
     rows = Receipt.select(Receipt.trace_id).where(
-        Receipt.account.in_([account.id for account in accounts]), Receipt.trace_id.startswith(beginning[1])
+        Receipt.account.in_([account.id for account in accounts]), begins_so
     )
     found = [trace_id for (trace_id,) in rows.limit(2).tuples()]
     return FoundAlert(find_receipt(found[0])) if len(found) == 1 else None

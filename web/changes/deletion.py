@@ -7,6 +7,7 @@ from marshmallow import fields
 
 from models.changes import removed_rows
 from models.changes.obstacles import TOO_MUCH, find_deletion_obstacle
+from models.domain.identity import is_uuid
 from models.store.fields import NumberedTable
 from web.changes.kinds import has_ids, list_kinds
 from web.changes.undo import act_with
@@ -50,9 +51,11 @@ def show(object_id: str) -> dict[str, object]:
 
     The answer says whether an undo would bring it back. Incidents, alerts and messages never come back.
     """
+    if not is_uuid(object_id.lower()):
+        raise NotFound
     for noun, kind in list_kinds().items():
         table = kind.resource.model
-        row = table.get_or_none(table.unique_id == object_id) if has_ids(table) else None
+        row = table.get_or_none(table.unique_id == object_id.lower()) if has_ids(table) else None
         if row is not None:
             with act_with(kind.resource.get_permission("destroy")):
                 _, found = kind.resource.find_row(**kind.get_ids(row))

@@ -244,7 +244,7 @@ def run(home, monkeypatch):
     return lambda *arguments: CliRunner().invoke(Commands(), ["why", *arguments])
 
 
-def test_the_beginning_of_a_trace_id_that_a_narrow_table_shows_finds_the_alert(run, receipt, world, now):
+def test_the_beginning_of_a_trace_id_that_a_narrow_table_shows_finds_the_alert(receipt, run, world, now):
     Receipt.update(trace_id="5d0862f6-5b5f-497f-8bde-a4ab68d8eb42").where(Receipt.id == receipt.id).execute()
     for reference in ("5d0862f6", "5D0862F6-5b5f…", "5d0862f6-5b5f-497f-8bde"):
         assert "alert critical: Disk full  [db1]" in run(reference).stdout
