@@ -175,7 +175,8 @@ class SiegeFigures:
 class Siege:
     """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others.
 
-    Of the attacks, only those are made whose names contain a text of `only`; empty: all.
+    Of the attacks, only those are made whose names contain a text of `only`; empty: all. After the attacks, the
+    memory is measured when the web process has given back what it needed, at the latest after `given_back_s`.
     """
 
     duration_s: float
@@ -183,6 +184,7 @@ class Siege:
     sizes: Sizes = field(default_factory=Sizes)
     by_itself: Sequence[str] | None = None
     only: Sequence[str] = ()
+    given_back_s: float = GIVEN_BACK_S
     report: Callable[[str], None] = lambda text: None
 
     def run(self, target: Besieged) -> SiegeFigures:
@@ -208,7 +210,7 @@ class Siege:
             meter.stop()
         self.report(f"{target.store}, waiting for the mails of the other tenant")
         ended_at, other = monotonic(), sender.collect(target.sink)
-        wait_until(lambda: _measure(target)["web"] < rest["web"] + SURPLUS_MIB, GIVEN_BACK_S, POLL_S)
+        wait_until(lambda: _measure(target)["web"] < rest["web"] + SURPLUS_MIB, self.given_back_s, POLL_S)
         return SiegeFigures(
             store=target.store,
             seconds=sender.seconds,
