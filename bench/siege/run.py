@@ -175,8 +175,9 @@ class SiegeFigures:
 class Siege:
     """Before, each attack named in `by_itself` (None: all) runs for `by_itself_s` without the others.
 
-    Of the attacks, only those are made whose names contain a text of `only`; empty: all. After the attacks, the
-    memory is measured when the web process has given back what it needed, at the latest after `given_back_s`.
+    Of the attacks, only those are made whose names contain a text of `only`; empty: all. After the attacks,
+    the memory is measured when the web process has given back what it needed, at the latest after
+    `given_back_s`.
     """
 
     duration_s: float
