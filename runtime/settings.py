@@ -121,7 +121,7 @@ SETTINGS = (
     Setting("keep_incidents", "1095", build_number_parser(0, 36_500, "days"), "how long resolved incidents, with their timeline, are kept; 0: for ever", "days"),
     Setting("keep_changes", "400", build_number_parser(1, 36_500, "days"), "how long the history of the configuration and the audit list are kept", "days"),
     Setting("metrics_port", "", parse_optional_port, "port on which each process shows the metrics of its host; empty: off"),
-    Setting("debug", "0", parse_bool, "1: the page /style/ shows the parts of which pages are made; for those who change them"),
+    Setting("debug", "0", parse_bool, "1: the page /style/ shows the components of pages; for those who change them"),
     Setting("log_level", "info", build_choice_parser("debug", "info", "warning", "error"), "debug, info, warning or error"),
 )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """What changed in an object since somebody read it."""
 
-from datetime import datetime
 from typing import TypedDict
 
+from models.domain.moments import format_moment
 from models.tables.changes import Change
 
 # The changes that are looked at.
@@ -17,10 +17,6 @@ class ChangedField(TypedDict):
     at: str
 
 
-def _format(moment: datetime) -> str:
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
 def list_changed_since(object_id: str, number: int) -> list[ChangedField]:
     """Return the fields of an object that were changed since it had this number, with their last change."""
     later = Change.select(Change.fields, Change.actor, Change.at).where(
@@ -30,5 +26,5 @@ def list_changed_since(object_id: str, number: int) -> list[ChangedField]:
     for change in later.order_by(Change.id.desc()).limit(MAX_CHANGES):
         for each in change.fields or ():
             name = each["field"]
-            found.setdefault(name, {"field": name, "by": change.actor, "at": _format(change.at)})
+            found.setdefault(name, {"field": name, "by": change.actor, "at": format_moment(change.at)})
     return list(found.values())

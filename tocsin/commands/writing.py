@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 from models.changes.differences import Values, compare
 from models.changes.record import Actor, ChangedObject, Content, add_change
@@ -57,11 +56,6 @@ def record_change(
     if differences:
         content = Content(action, differences, removed)
         add_change(account, store().now(), COMMAND, changed, content, make_short_id())
-
-
-def format_moment(moment: datetime) -> str:
-    """Return a time as the interface shows it (contract section 1.4)."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def build_author() -> Author:

@@ -19,6 +19,7 @@ from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 
 from models.domain.channels import EMAIL_ADDRESS
 from models.domain.identity import is_uuid
+from models.domain.moments import format_moment
 from pipeline.rules.conditions import BadRule, compile_rule
 from pipeline.sources.reading.cleaning import clean_name, remove_unfit
 from schedules.oncall.shifts import EARLIEST, LATEST
@@ -326,10 +327,6 @@ class Date(fields.Field[datetime]):
         self, value: datetime | None, attr: str | None, obj: object, **kwargs: object
     ) -> str | None:
         return None if value is None else value.date().isoformat()
-
-
-def format_moment(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def parse_moment(text: str) -> datetime:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import click
 
 from models.changes.record import CHANGED, CREATED, ChangedObject
+from models.domain.moments import format_moment
 from models.store.ids import make_uuid
 from models.store.store import store
 from models.tables.accounts import bump_version
@@ -14,7 +15,7 @@ from tocsin.commands.options import account_option, as_json_option
 from tocsin.commands.output import print_result
 from tocsin.commands.read_only import BadArguments
 from tocsin.commands.times import DurationType
-from tocsin.commands.writing import format_moment, record_change, write_transaction
+from tocsin.commands.writing import record_change, write_transaction
 
 LONGEST = timedelta(days=30)
 MAX_NAME = 255

@@ -1,4 +1,4 @@
-"""The page with every part of which pages are made, in each of its states; only with TOCSIN_DEBUG."""
+"""The page with every component of pages, in each of its states; only with TOCSIN_DEBUG."""
 
 from datetime import timedelta
 
