@@ -451,10 +451,10 @@ ROUTES: tuple[Route, ...] = (
     route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/secret/", outbound.renew_secret, permission="integration_write", response=outbound.SECRET, is_numbered=True, has_condition=True),
     route("Integrations", "GET", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/", outbound.list_deliveries, permission="integration_read", response=outbound.DELIVERIES),
     route("Integrations", "POST", "/api/tocsin/integrations/<outbound_id>/outbound/deliveries/<delivery_id>/resend/", outbound.resend, permission="integration_write", status=201, response=outbound.DELIVERY, rate_limits=outbound.RESEND_LIMITS),
-    route("Changes", "GET", "/api/tocsin/objects/<object_id>/deletion/", deletion.show, permission=MEMBER, response=deletion.DELETION),
+    route("Changes", "GET", "/api/tocsin/objects/<object_id>/deletion/", deletion.show, permission=MEMBER, response=deletion.DELETION, is_dear=True),
     route("Changes", "GET", "/api/tocsin/changes/", history.index, permission=MEMBER, query=history.QUERY, response=history.PAGE, is_dear=True),
     route("Changes", "GET", "/api/tocsin/changes/<change_id>/", history.retrieve, permission=MEMBER, response=history.CHANGE),
-    route("Changes", "POST", "/api/tocsin/changes/<change_id>/undo/", changes.undo, permission=MEMBER, response=changes.UNDO, has_conflicts=True),
+    route("Changes", "POST", "/api/tocsin/changes/<change_id>/undo/", changes.undo, permission=MEMBER, response=changes.UNDO, has_conflicts=True, is_dear=True),
     *crud("Integrations", "/api/tocsin/applications/", applications.ADDED_APPLICATIONS, exclude=("update", "change")),
     route("Escalation policies", "POST", "/api/tocsin/drills/", drills.create, permission="incident_write", status=201, body=drills.NEW_DRILL, response=drills.DRILL, rate_limits=drills.LIMITS),
     route("Escalation policies", "GET", "/api/tocsin/drills/<drill_id>/", drills.retrieve, permission="incident_read", response=drills.DRILL),
@@ -520,7 +520,7 @@ PAGES: tuple[Route, ...] = (
     page("GET", "/audit/", audit_list.show, permission=ADMIN),
     # --- history -------------------------------------------------------------------------------------
     page("GET", "/changes/", history_of_account.show, permission=MEMBER, is_dear=True),
-    page("POST", "/changes/<change_id>/undo/", history_of_account.undo, permission=MEMBER),
+    page("POST", "/changes/<change_id>/undo/", history_of_account.undo, permission=MEMBER, is_dear=True),
     # --- files of the pages --------------------------------------------------------------------------
     page("GET", "/static/<name>", static_files.show, auth=None, needs_store=False),
     page("GET", "/manifest.webmanifest", static_files.show_manifest, auth=None, needs_store=False),

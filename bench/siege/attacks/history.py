@@ -28,10 +28,13 @@ def build(tenant: Tenant, sizes: Sizes) -> Iterator[Attack]:
     with connection():
         service = _find_service(editor)
         path = f"/api/account/teams/{service.team.unique_id}/services/{service.unique_id}/"
-        rows.write_changes(_find_service(historian), sizes.changes)
+        long_known = _find_service(historian)
+        rows.write_changes(long_known, sizes.changes)
     asked = [
         Request(f"/api/tocsin/changes/?{query}", headers=historian.headers, method="GET") for query in QUERIES
     ]
+    deletion = f"/api/tocsin/objects/{long_known.unique_id}/deletion/"
+    asked.append(Request(deletion, headers=historian.headers, method="GET"))
     loop = Requests(UNDO_LOOP, url, _Loop(editor, path, service.unique_id).build, threads=8, pause_s=0.05)
     yield loop
     yield Requests(FILTERS, url, lambda number: asked[number % len(asked)], threads=8, pause_s=0.05)
